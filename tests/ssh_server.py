@@ -103,15 +103,14 @@ class SshServer:
         started.
         """
         for pid in self.processes():
-            os.kill(pid, number)
+            # A session may end meanwhile.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def stop(self) -> None:
         if self._process is not None:
-            for pid in self.processes():
-                # A session may end meanwhile.
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
-                    os.kill(pid, signal.SIGKILL)
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
 

@@ -26,7 +26,7 @@ from mptcplab.cli.options import (
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
     from mptcplab.cli.exporting import Publishing
@@ -173,11 +173,10 @@ def _reproduced(planned: Study, asked: Asked, pool: Executor) -> Reproduced:
     every = [job for of_backend in work.values() for job in of_backend]
     with progress([job for job in every if job.done is None]) as observer:
         places = planned.bundles(seed=seed, out=out)
-        made = [
-            one for name in backends for one in _carried_out(planned, work[name], places, pool, observer, asked.jobs)
-        ]
+        kept = _kept(planned, places)
+        made = [one for name in backends for one in _carried_out(work[name], kept, pool, observer, asked.jobs)]
     bundles = [bundle for bundle, _ in made]
-    outcome = Outcome.of(planned, _observed(planned, made, places, pool))
+    outcome = Outcome.of(planned, _observed(planned, made, places, kept, pool))
     page = _write(outcome, bundles, pool, out / planned.paper.id / PAGE, publishing)
     if asked.as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
@@ -216,7 +215,7 @@ def _cores() -> int:
 
 
 def _carried_out(
-    planned: Study, work: Sequence[Job], places: Places, pool: Executor, observer: Observer, jobs: int | None
+    work: Sequence[Job], kept: Mapping[Path, Kept], pool: Executor, observer: Observer, jobs: int | None
 ) -> list[Made]:
     """Returns the bundles of all runs of a back-end, with the observations of those that were made
     in a worker.
@@ -229,7 +228,6 @@ def _carried_out(
     from mptcplab.sweep import carry_out_and_look
 
     if not work or not backend(work[0].backend).in_real_time:
-        kept = _kept(planned, places)
         looks = [partial(observe_in_memory, kept=kept[job.place]) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
@@ -277,11 +275,12 @@ def _kept(planned: Study, places: Places) -> dict[Path, Kept]:
     return kept
 
 
-def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Executor) -> Observations:
+def _observed(
+    planned: Study, made: Sequence[Made], places: Places, kept: Mapping[Path, Kept], pool: Executor
+) -> Observations:
     """Returns the observations of the done runs of each cell, in the order of the seeds."""
     from mptcplab.reproduction import observe
 
-    kept = _kept(planned, places)
     unseen = {bundle.path for bundle, seen in made if bundle.status == "done" and seen is None}
     read = {path: pool.submit(observe, path, kept[path]) for path in unseen}
     seen = {bundle.path: replace(one, bundle=str(bundle.path)) for bundle, one in made if one is not None}

@@ -257,11 +257,9 @@ def kept_for(claims: Iterable[Claim], name: str) -> Kept:
 
 
 def _kept_for_figure(figure: Figure, name: str) -> Kept:
-    shown = name in figure.examples
-    if not fnmatchcase(name, figure.on):
-        return Kept(units=shown, shown=shown)
-    drawn = Kept(units=shown or "arrivals" in figure.draw, shown=shown)
-    return drawn if figure.of is None else drawn | needed([Measure.parse(figure.of)])
+    shown, is_drawn = name in figure.examples, fnmatchcase(name, figure.on)
+    of = [Measure.parse(figure.of)] if is_drawn and figure.of is not None else []
+    return needed(of) | Kept(units=shown or (is_drawn and "arrivals" in figure.draw), shown=shown)
 
 
 def uses(claim: Claim, name: str) -> bool:
