@@ -146,12 +146,16 @@ class TwoLinks:
     def serve(self, port: int, protocol: str = "mptcp") -> None:
         self.start(self.server, sys.executable, SERVER, str(port), protocol, ready="ready")
 
-    def proxy(self, *arguments: str | Path, at: str = "client", over: str = "eth1,eth2") -> Ended:
-        """Runs `mptcplab proxy` to its end. The summary is in ``report``."""
-        place = self.client if at == "client" else self.server
+    def proxy_command(self, *arguments: str | Path, over: str = "eth1,eth2") -> list[str]:
+        """Returns `mptcplab proxy` with arguments. The summary will be in ``report``."""
         command = [PROGRAM, "proxy", "--over", over, "--report", self.scratch / "report.json", *arguments]
+        return [str(word) for word in command]
+
+    def proxy(self, *arguments: str | Path, at: str = "client", over: str = "eth1,eth2") -> Ended:
+        """Runs `mptcplab proxy` to its end."""
+        place = self.client if at == "client" else self.server
         ended = subprocess.run(
-            ["ip", "netns", "exec", place, *map(str, command)],
+            ["ip", "netns", "exec", place, *self.proxy_command(*arguments, over=over)],
             capture_output=True,
             text=True,
             check=False,
@@ -321,22 +325,13 @@ def test_a_nameserver_at_a_loopback_address_is_reached(two_links: TwoLinks) -> N
 
 def test_a_transfer_survives_the_loss_of_its_first_link(two_links: TwoLinks) -> None:
     two_links.serve(8000)
-    client = [
-        PROGRAM,
-        "proxy",
-        "--over",
-        "eth1,eth2",
-        "--",
-        sys.executable,
-        CLIENT,
-        "put",
-        "10.77.1.2",
-        "8000",
-        str(SIZE),
-    ]
+    client = two_links.proxy_command("--", sys.executable, CLIENT, "put", "10.77.1.2", "8000", str(SIZE))
     process = two_links.start(two_links.client, *client)
-    time.sleep(2)
-    assert process.poll() is None
+    # A time would not tell how far the transfer is, because machines start programs at different
+    # speeds.
+    while two_links.sent_bytes("eth1") < SIZE / 8:
+        assert process.poll() is None
+        time.sleep(0.01)
     subprocess.run(["tc", "-n", two_links.client, "qdisc", "del", "dev", "eth1", "root"], check=True)
     two_links.ip("-n", two_links.client, "link", "set", "eth1", "down")
     out, err = process.communicate(timeout=60)
@@ -362,12 +357,22 @@ def test_a_gateway_reaches_servers_without_mptcp_over_both_links(two_links: TwoL
 
 def test_a_server_that_no_longer_listens_refuses_subflows_and_takes_the_data(two_links: TwoLinks) -> None:
     listen = "import socket; s = socket.socket(proto=socket.IPPROTO_MPTCP); s.bind(('', 8000)); s.listen(); print('ready', flush=True)\n"
-    listen += "c, _ = s.accept(); s.close(); n = 0\nwhile d := c.recv(1 << 16): n += len(d)\nprint(n, flush=True)"
+    listen += "c, _ = s.accept(); s.close(); print('closed', flush=True); n = 0\n"
+    listen += "while d := c.recv(1 << 16): n += len(d)\nprint(n, flush=True)"
     server = two_links.start(two_links.server, sys.executable, "-c", listen, ready="ready")
-    write = "import socket; s = socket.create_connection(('10.77.1.2', 8000)); s.sendall(bytes(2_000_000))"
-    assert two_links.proxy("--", sys.executable, "-c", write).status == 0
-    assert server.communicate(timeout=10)[0] == "2000000\n"
+    # The SYN of the join gets through at its retransmission, because that of a fast client would
+    # arrive before the server has closed its listener.
+    subprocess.run(["tc", "-n", two_links.client, *"qdisc replace dev eth2 root blackhole".split()], check=True)
+    write = f"import socket; s = socket.create_connection(('10.77.1.2', 8000)); s.sendall(bytes({SIZE}))"
+    client = two_links.start(two_links.client, *two_links.proxy_command("--", sys.executable, "-c", write))
+    assert server.stdout
+    assert server.stdout.readline() == "closed\n"
+    resets = two_links.counters()["TcpOutRsts"]
+    subprocess.run(["tc", "-n", two_links.client, *"qdisc del dev eth2 root".split()], check=True)
+    assert server.communicate(timeout=60)[0] == f"{SIZE}\n"
+    assert client.wait(10) == 0
     # The kernel finds the connection of a join by the listener at its port.
+    assert two_links.counters()["TcpOutRsts"] > resets
     assert two_links.carried("sent_bytes")["eth2"] == 0
     assert two_links.counters()["MPTcpExtMPJoinAckRx"] == 0
 
