@@ -137,14 +137,16 @@ PROBE_PACKETS = 12
 def pair(draw: random.Random, kind: Fading, length_s: int) -> Trace:
     """Returns a trace with opportunities under load, and with trains after a pause."""
     rates = fading(draw, kind, 10 * length_s, 100 * MS)
+    size_bytes = cellreplay.OPPORTUNITY_BYTES
     trains = []
     for number in range(1000 * length_s // PROBE_MS):
         delay_ms = max(round(draw.gauss(PROBE_DELAY_MS, PROBE_DELAY_SD_MS)), LEAST_DELAY_MS)
         rate_bps = kind.median_bps * draw.uniform(*PROBE_RATE)
-        spacing_ms = 8 * 1500 / rate_bps * 1000
+        spacing_ms = 8 * size_bytes / rate_bps * 1000
         light = tuple(round(packet * spacing_ms) * MS for packet in range(PROBE_PACKETS))
         trains.append(Train(number * PROBE_MS * MS, delay_ms * MS, light))
-    return Trace(rates.period_ns, opportunities_ns=tuple(evenly(rates)), trains=tuple(trains))
+    instants = tuple(evenly(rates, size_bytes))
+    return Trace(rates.period_ns, opportunities_ns=instants, trains=tuple(trains), opportunity_bytes=size_bytes)
 
 
 MAHIMAHI = "the LTE traces of mahimahi (2012, 2016)"

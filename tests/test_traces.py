@@ -216,7 +216,7 @@ def test_a_link_delivers_what_its_trace_can_carry(tmp_path: Path) -> None:
     goodput_bps = ended.document["runs"][0]["flows"][0]["goodput_bps"]
     capacity_bps = library.load(library.synthetic("lte-driving-down"))[0].mean_rate_bps()
     assert capacity_bps is not None
-    assert goodput_bps == pytest.approx(capacity_bps * 1472 / 1500, rel=0.01)
+    assert goodput_bps == pytest.approx(capacity_bps * 1372 / 1400, rel=0.01)
 
 
 def test_synthetic_traces_are_those_of_their_script_and_have_the_statistics_of_their_kind() -> None:
@@ -237,19 +237,19 @@ def test_a_short_burst_over_a_pair_arrives_as_its_train_says_and_a_long_one_at_t
     described = (
         "name: x\nhosts: {a: {}, b: {}}\n"
         "links: {l: {between: [a.e, b.e], trace: {synthetic: lte-pair-down}, overhead: ip, queue: 4000p}}\n"
-        "flows: {f: {from: a, to: b, transport: udp, app: {cbr: {rate: RATE, size: 1472}}}}\nduration: 20s\n"
+        "flows: {f: {from: a, to: b, transport: udp, app: {cbr: {rate: RATE, size: 1372}}}}\nduration: 20s\n"
     )
     # A packet each 200 ms begins a train, and has the delay of its time.
     delay_s = median(train.delay_ns for train in pair.trains) / 1e9
     expected = f"expect: [flows.f.delay_p50_s > {delay_s - 0.003}, flows.f.delay_p50_s < {delay_s + 0.003}]\n"
-    (tmp_path / "idle.yaml").write_text(described.replace("RATE", "58880bit") + expected)
+    (tmp_path / "idle.yaml").write_text(described.replace("RATE", "54880bit") + expected)
     (tmp_path / "load.yaml").write_text(described.replace("RATE", "50mbit"))
     idle, load = (mptcplab("run", f"{name}.yaml", "--json", cwd=tmp_path) for name in ("idle", "load"))
     assert idle.status == 0, idle.out
     capacity_bps = pair.mean_rate_bps()
     assert capacity_bps is not None
     goodput_bps = load.document["runs"][0]["flows"][0]["goodput_bps"]
-    assert goodput_bps == pytest.approx(capacity_bps * 1472 / 1500, rel=0.02)
+    assert goodput_bps == pytest.approx(capacity_bps * 1372 / 1400, rel=0.02)
 
 
 #: Facts of measured traces that are not part of the repository: mean Mbit/s, p5/p50 and p95/p50 of

@@ -119,6 +119,7 @@ REFUSED = {
     "trace: {file: short.rates, start: 3s}": "trace short.rates: start 3s is not before its end; allowed: less than 3s",
     "trace: {file: short.rates, recorded_together: x}": "'recorded_together' has no effect without 'start: drawn'",
     "trace: {file: delays.csv, columns: {rate: up}}": "trace delays.csv, line 1: columns.rate: there is no column 'up'",
+    "cellular: {}, trace: {forward: short.rates}": "links.l.trace: the cellular link has no trace backward",
     "rate: 1mbit, overhead: cells": "links.l.overhead",
 }
 

@@ -78,11 +78,33 @@ def test_a_signal_that_changes_is_a_list_of_instants() -> None:
 @pytest.mark.parametrize(
     ("wifi", "phone", "message"),
     [
-        ("{standard: n, width: 80mhz}", "", "media.air.wifi.width: 802.11n has no width 80mhz; allowed: 20mhz, 40mhz"),
+        (
+            "{standard: n, width: 80mhz}",
+            "",
+            "media.air.wifi.width: 802.11n has no width 80mhz at 5ghz; allowed: 20mhz, 40mhz",
+        ),
+        (
+            "{standard: ax, band: 2.4ghz, width: 80mhz}",
+            "",
+            "802.11ax has no width 80mhz at 2.4ghz; allowed: 20mhz, 40mhz",
+        ),
+        (
+            "{width: 20mhz, rate: {mcs: 9}}",
+            "",
+            "802.11ac has no MCS 9 at 20mhz with streams: 2; allowed: 0, 1, 2, 3, 4, 5, 6, 7, 8",
+        ),
+        ("{rate: {mcs: 6}}", ", wifi: {streams: 3}", "links.phone.wifi.rate: 802.11ac has no MCS 6 at 80mhz"),
         ("{standard: g, rate: 11mbit}", "", "media.air.wifi.rate: 802.11g has no rate 11mbit; allowed: 6mbit, 9mbit"),
         ("{standard: ac, rate: {mcs: 11}}", "", "media.air.wifi.rate: 802.11ac has no MCS 11; allowed: 0 to 9"),
         ("{standard: a, streams: 2}", "", "media.air.wifi.streams: 802.11a has no 2 streams; allowed: 1 to 1"),
         ("{neighbours: [{stations: 3}]}", "", "media.air.wifi.neighbours.0.load: is missing"),
+        (
+            "{neighbours: [{load: 1mbit, size: 0}]}",
+            "",
+            "neighbours.0.size: a frame carries no packet of 0; allowed: 1 to 2304 bytes",
+        ),
+        ("{txop: 10s}", "", "media.air.wifi.txop: 10s is too long; allowed: at most 1s"),
+        ("{}", ", mtu: 60000", "links.phone.mtu: a frame of Wi-Fi carries no packet of"),
         ("{snr: 30}", "", "media.air.wifi.snr: "),
         ("{standard: g}", ", wifi: {category: voice}", "links.phone.wifi.category: 802.11g has no access categories"),
         (
@@ -127,4 +149,12 @@ def test_a_medium_has_one_access_point() -> None:
     )
     text = text.replace("{ap: {kind: ap}}", "{ap: {kind: ap}, other: {kind: ap}}")
     with pytest.raises(SpecError, match="air has two access points, ap and other"):
+        resolve(Experiment.from_yaml(text))
+
+
+def test_an_event_gives_a_station_no_rate() -> None:
+    text = CELL.format(wifi="{}", phone="") + "events: [{at: 1s, set: phone, rate: 100kbit}]\n"
+    with pytest.raises(
+        SpecError, match="phone is on medium air, where the signal decides its rate; allowed: set with snr"
+    ):
         resolve(Experiment.from_yaml(text))

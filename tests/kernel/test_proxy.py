@@ -59,6 +59,9 @@ class TwoLinks:
     def ip(self, *arguments: str) -> None:
         subprocess.run(["ip", *arguments], check=True)
 
+    def tc(self, at: str, *arguments: str) -> None:
+        subprocess.run(["tc", "-n", at, "qdisc", *arguments], check=True)
+
     def set_up(self) -> None:
         for name in (self.client, self.server):
             self.ip("netns", "add", name)
@@ -75,7 +78,7 @@ class TwoLinks:
                 self.ip("-n", name, "addr", "add", f"fd77:{link}::{end}/64", "dev", near, "nodad")
                 self.ip("-n", name, "link", "set", near, "up")
                 shape = f"tbf rate {RATE_MBIT}mbit burst 16kb latency 30ms".split()
-                subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", near, "root", *shape], check=True)
+                self.tc(name, "add", "dev", near, "root", *shape)
         # As on any machine with two uplinks, each address uses its own interface.
         for family, remote, via, source in (
             ("-4", "10.77.1.2", "10.77.2.2", "10.77.2.1"),
@@ -100,7 +103,7 @@ class TwoLinks:
         """Removes the rate limits."""
         for name in (self.client, self.server):
             for device in ("eth1", "eth2"):
-                subprocess.run(["tc", "-n", name, "qdisc", "del", "dev", device, "root"], check=True)
+                self.tc(name, "del", "dev", device, "root")
 
     def tear_down(self) -> None:
         for process in self.running:
@@ -332,7 +335,7 @@ def test_a_transfer_survives_the_loss_of_its_first_link(two_links: TwoLinks) -> 
     while two_links.sent_bytes("eth1") < SIZE / 8:
         assert process.poll() is None
         time.sleep(0.01)
-    subprocess.run(["tc", "-n", two_links.client, "qdisc", "del", "dev", "eth1", "root"], check=True)
+    two_links.tc(two_links.client, "del", "dev", "eth1", "root")
     two_links.ip("-n", two_links.client, "link", "set", "eth1", "down")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
@@ -362,13 +365,13 @@ def test_a_server_that_no_longer_listens_refuses_subflows_and_takes_the_data(two
     server = two_links.start(two_links.server, sys.executable, "-c", listen, ready="ready")
     # The SYN of the join gets through at its retransmission, because that of a fast client would
     # arrive before the server has closed its listener.
-    subprocess.run(["tc", "-n", two_links.client, *"qdisc replace dev eth2 root blackhole".split()], check=True)
+    two_links.tc(two_links.client, "replace", "dev", "eth2", "root", "blackhole")
     write = f"import socket; s = socket.create_connection(('10.77.1.2', 8000)); s.sendall(bytes({SIZE}))"
     client = two_links.start(two_links.client, *two_links.proxy_command("--", sys.executable, "-c", write))
     assert server.stdout
     assert server.stdout.readline() == "closed\n"
     resets = two_links.counters()["TcpOutRsts"]
-    subprocess.run(["tc", "-n", two_links.client, *"qdisc del dev eth2 root".split()], check=True)
+    two_links.tc(two_links.client, "del", "dev", "eth2", "root")
     assert server.communicate(timeout=60)[0] == f"{SIZE}\n"
     assert client.wait(10) == 0
     # The kernel finds the connection of a join by the listener at its port.

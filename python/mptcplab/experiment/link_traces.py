@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from mptcplab.errors import SpecError
 from mptcplab.experiment.base import BY_DIRECTION, EACH, SAME, Directions, Shorthand, described, one_of
 from mptcplab.traces import library
-from mptcplab.traces.model import OPPORTUNITY_BYTES, Step, Trace
+from mptcplab.traces.model import Step, Trace
 from mptcplab.units import Duration
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read(given: LinkTrace, base: Path) -> form.Trace:
         "trains": _trains(given, trace),
         "losses": [{"from_ns": step.from_ns, "probability": step.value} for step in trace.losses],
         "period_ns": trace.period_ns,
-        "opportunity_bytes": OPPORTUNITY_BYTES,
+        "opportunity_bytes": trace.opportunity_bytes,
         "start": _start(given, trace),
     }
 

@@ -253,6 +253,12 @@ class Link(LinkSettings):
         if self.cellular is not None and (self.cellular.rate is None) == (self.trace is None):
             found = "no rate" if self.trace is None else "both a rate and a trace"
             raise described(f"the cellular link has {found}", "cellular: {rate: 40mbit}, or a trace")
+        if self.cellular is not None and isinstance(self.trace, Directions):
+            for side in ("forward", "backward"):
+                if getattr(self.trace, side) is None:
+                    raise described(
+                        f"the cellular link has no trace {side}", "a trace for each direction", field="trace"
+                    )
         return self
 
 

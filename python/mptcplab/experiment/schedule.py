@@ -385,12 +385,18 @@ class Walk:
         medium = self._world.links[link]["medium"]
         if step.changes is None:
             return {}
-        if step.changes.rate is not None and medium is not None and self._world.media[medium] is not None:
-            raise described(f"link {link} is on medium {medium}, whose rate holds for all its links")
+        if step.changes.rate is not None and medium is not None:
+            self._check_new_rate(link, medium)
         settings = self._links[link]
         for side in SIDES:
             settings[side] = self._changed(settings[side], step.changes, side, link)
         return {side: settings[side] for side in SIDES}
+
+    def _check_new_rate(self, link: str, medium: str) -> None:
+        if self._world.access.get(link) == "wifi":
+            raise described(f"link {link} is on medium {medium}, where the signal decides its rate", "set with snr")
+        if self._world.media.get(medium) is not None:
+            raise described(f"link {link} is on medium {medium}, whose rate holds for all its links")
 
     def _changed(self, now: form.Direction, event: Event, side: directions.Side, link: str) -> form.Direction:
         """Returns the settings of a direction with the changes of an event. A queue in `bdp` is

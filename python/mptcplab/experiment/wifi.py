@@ -46,10 +46,19 @@ _WIDTHS: dict[str, tuple[Width, ...]] = {
     "n": ("20mhz", "40mhz"),
     **dict.fromkeys(("ac", "ax"), ("80mhz", "20mhz", "40mhz", "160mhz")),
 }
+_WIDEST_AT_2_4_GHZ = 40
 _GUARDS_NS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("b", "g", "a"), (800,)),
     **dict.fromkeys(("n", "ac"), (400, 800)),
     "ax": (800, 1600, 3200),
+}
+# What 802.11ac does not combine: a width and an MCS with these numbers of streams (IEEE Std
+# 802.11-2020, section 21.5).
+_MISSING_OF_AC: dict[tuple[Width, int], tuple[int, ...]] = {
+    ("20mhz", 9): (1, 2, 4, 5, 7, 8),
+    ("80mhz", 6): (3, 7),
+    ("80mhz", 9): (6,),
+    ("160mhz", 9): (3,),
 }
 _LARGEST_MCS = {"n": 7, "ac": 9, "ax": 11}
 _MOST_STREAMS = {"n": 4, "ac": 8, "ax": 8}
@@ -61,6 +70,9 @@ _EDCA: dict[Category, tuple[int, int, int, int]] = {
     "video": (2, 7, 15, 3_008_000),
     "voice": (2, 3, 7, 1_504_000),
 }
+#: The largest packet of a frame (the MSDU of IEEE Std 802.11-2020, table 9-25).
+LARGEST_PACKET_BYTES = 2304
+_LONGEST_TXOP = Duration("1s")
 # Standard deviation in thousandths of a dB and correlation time of the signal. Assumed.
 _MOBILITY = {"none": (0, 200_000_000), "static": (2000, 200_000_000), "walking": (4000, 50_000_000)}
 # Linux: ieee80211_txq_setup_flows and cfg80211.h.
@@ -100,6 +112,14 @@ class Neighbours(Model):
     """Rate at which their frames are sent."""
     size: Size = Size(1500)
     """Length of each IP packet. Each frame carries one packet."""
+
+    @model_validator(mode="after")
+    def _fits_into_a_frame(self) -> Neighbours:
+        if not 1 <= int(self.size) <= LARGEST_PACKET_BYTES:
+            raise described(
+                f"a frame carries no packet of {self.size}", f"1 to {LARGEST_PACKET_BYTES} bytes", field="size"
+            )
+        return self
 
 
 class Scan(Model):
@@ -164,7 +184,9 @@ class Wifi(Model):
     band: Band | None = Field(None, examples=["2.4ghz"])
     """Band of the channel. Only `n` and `ax` can use either band; their default is 5ghz."""
     width: Width | None = Field(None, examples=["80mhz"])
-    """Width of the channel. The default is 20mhz, or 80mhz with `ac` and `ax`."""
+    """Width of the channel. The default is 80mhz with `ac` and `ax` at 5ghz, and 20mhz otherwise.
+    At 2.4ghz, it is at most 40mhz.
+    """
     streams: Streams | None = None
     """Number of spatial streams. The default is 1, or 2 with `n`, `ac` and `ax`."""
     guard_interval: Duration | None = Field(None, examples=["800ns"])
@@ -200,10 +222,11 @@ class Wifi(Model):
         if self.band is not None and self.band not in _BANDS[self.standard]:
             allowed = ", ".join(_BANDS[self.standard])
             raise described(f"802.11{self.standard} has no band {self.band}", allowed, field="band")
-        widths = _WIDTHS[self.standard]
+        widths = _widths(self.standard, _band(self))
         if self.width is not None and self.width not in widths:
-            allowed = ", ".join(sorted(widths, key=lambda width: int(width.removesuffix("mhz"))))
-            raise described(f"802.11{self.standard} has no width {self.width}", allowed, field="width")
+            ascending = sorted(widths, key=_mhz)
+            problem = f"802.11{self.standard} has no width {self.width} at {_band(self)}"
+            raise described(problem, ", ".join(ascending), field="width")
         guards = _GUARDS_NS[self.standard]
         if self.guard_interval is not None and int(self.guard_interval) not in guards:
             allowed = ", ".join(f"{guard}ns" for guard in guards)
@@ -211,8 +234,11 @@ class Wifi(Model):
             raise described(problem, allowed, field="guard_interval")
         if self.aggregate is not None and self.aggregate > 1 and self.standard not in _AGGREGATES:
             raise described(f"802.11{self.standard} has no aggregates", "n, ac or ax", field="aggregate")
+        if self.txop is not None and int(self.txop) > int(_LONGEST_TXOP):
+            raise described(f"{self.txop} is too long", f"at most {_LONGEST_TXOP}", field="txop")
         _check_streams(self.streams, self.standard)
         _check_rate(self.rate, self.standard)
+        _check_combination(WifiStation(), self)
         _check_snr(self.snr)
         return self
 
@@ -259,6 +285,7 @@ def check_station(station: WifiStation, wifi: Wifi) -> None:
         problem = f"a station of 802.11{standard} has no width {station.width} on a channel of {_width(wifi)}"
         raise described(problem, ", ".join(widths), field="width")
     _check_streams(station.streams, standard)
+    _check_combination(station, wifi)
     if station.rate is not None:
         _check_rate(station.rate, standard)
     elif not _has_rate(wifi.rate, standard):
@@ -269,6 +296,20 @@ def check_station(station: WifiStation, wifi: Wifi) -> None:
     _check_snr(station.snr)
     if station.scan is not None and not station.scan.shortest <= station.scan.longest < station.scan.every:
         raise described("the absences do not fit between each other", "shortest <= longest < every", field="scan")
+
+
+def _check_combination(station: WifiStation, wifi: Wifi) -> None:
+    """Refuses a fixed MCS that the station's standard does not have at its width and with its
+    streams.
+    """
+    rate = wifi.rate if station.rate is None else station.rate
+    if not isinstance(rate, Mcs) or (station.standard or wifi.standard) != "ac":
+        return
+    width, streams = _station_width(station, wifi), _station_streams(station, wifi)
+    allowed = [mcs for mcs in range(_LARGEST_MCS["ac"] + 1) if streams not in _MISSING_OF_AC.get((width, mcs), ())]
+    if rate.mcs not in allowed:
+        problem = f"802.11ac has no MCS {rate.mcs} at {width} with streams: {streams}"
+        raise described(problem, ", ".join(map(str, allowed)), field="rate")
 
 
 def _has_rate(rate: WifiRate, standard: Standard) -> bool:
@@ -282,7 +323,15 @@ def _band(wifi: Wifi) -> Band:
 
 
 def _width(wifi: Wifi) -> Width:
-    return wifi.width or _WIDTHS[wifi.standard][0]
+    return wifi.width or _widths(wifi.standard, _band(wifi))[0]
+
+
+def _widths(standard: Standard, band: Band) -> tuple[Width, ...]:
+    """Returns the widths of a standard in a band, the usual one first."""
+    widths = _WIDTHS[standard]
+    if band == "2.4ghz":
+        return tuple(width for width in widths if _mhz(width) <= _WIDEST_AT_2_4_GHZ)
+    return widths
 
 
 def _served(wifi: Wifi) -> list[Standard]:
@@ -294,7 +343,7 @@ def _served(wifi: Wifi) -> list[Standard]:
 
 def _common_widths(standard: Standard, wifi: Wifi) -> list[Width]:
     """Returns the widths that a standard and the channel of a network have, in ascending order."""
-    widths = sorted(_WIDTHS[standard], key=_mhz)
+    widths = sorted(_widths(standard, _band(wifi)), key=_mhz)
     return [width for width in widths if _mhz(width) <= _mhz(_width(wifi))]
 
 
@@ -370,9 +419,9 @@ def _station(link: str, uplink: form.HopDirection, wifi: Wifi, station: WifiStat
         "link": link,
         "uplink": uplink,
         "standard": standard,
-        "width_mhz": _mhz(station.width or _common_widths(standard, wifi)[-1]),
+        "width_mhz": _mhz(_station_width(station, wifi)),
         "guard_interval_ns": _guard_interval_ns(standard, wifi),
-        "streams": station.streams or min(_streams(wifi), _MOST_STREAMS.get(standard, 1)),
+        "streams": _station_streams(station, wifi),
         "aggregation": _aggregation(standard, wifi),
         "access_category": station.category,
         "edca": _edca(wifi, standard, station.category),
@@ -385,6 +434,14 @@ def _station(link: str, uplink: form.HopDirection, wifi: Wifi, station: WifiStat
         "power_save_after_ns": None if station.power_save is None else int(station.power_save),
         "scan": _scan(station.scan),
     }
+
+
+def _station_width(station: WifiStation, wifi: Wifi) -> Width:
+    return station.width or _common_widths(station.standard or wifi.standard, wifi)[-1]
+
+
+def _station_streams(station: WifiStation, wifi: Wifi) -> int:
+    return station.streams or min(_streams(wifi), _MOST_STREAMS.get(station.standard or wifi.standard, 1))
 
 
 def _streams(wifi: Wifi) -> int:

@@ -67,6 +67,9 @@ class WifiNetworks:
         if link.rate is not None:
             problem = f"the link has a rate of its own, but {medium} is Wi-Fi"
             raise wrong(self._tree, ("links", name, "rate"), problem, "wifi: {rate: ..}")
+        if link.mtu is not None and int(link.mtu) > wifi.LARGEST_PACKET_BYTES:
+            problem = f"a frame of Wi-Fi carries no packet of {link.mtu}"
+            raise wrong(self._tree, ("links", name, "mtu"), problem, f"at most {wifi.LARGEST_PACKET_BYTES} bytes")
         if link.wifi is not None:
             with at(self._tree, "links", name, "wifi"):
                 wifi.check_station(link.wifi, self._networks[medium])

@@ -17,8 +17,6 @@ V = TypeVar("V", int, float)
 
 #: Bytes of a delivery opportunity, as in mahimahi.
 OPPORTUNITY_BYTES = 1500
-#: The work of an opportunity at 1 bit/s, in nanoseconds.
-OPPORTUNITY_WORK = 8 * OPPORTUNITY_BYTES * NANOS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +50,8 @@ class Origin:
 class Trace:
     """One direction of a link over `period_ns`, after which it repeats.
 
-    Capacity is a list of opportunities for 1500 bytes, ascending, or of rates in bit/s, or neither.
-    Delays are one-way, in nanoseconds. Losses are probabilities. The first step of each list is at
+    Capacity is a list of opportunities for `opportunity_bytes`, ascending, or of rates in bit/s, or
+    neither. Delays are one-way, in nanoseconds. Losses are probabilities. The first step of each list is at
     0.
     """
 
@@ -63,6 +61,7 @@ class Trace:
     delays: tuple[Step[int], ...] = ()
     losses: tuple[Step[float], ...] = ()
     trains: tuple[Train, ...] = ()
+    opportunity_bytes: int = OPPORTUNITY_BYTES
     origin: Origin = field(default=Origin())
 
     @property
@@ -73,7 +72,7 @@ class Trace:
     def bits_up_to(self, end_ns: int) -> Fraction:
         """Returns the bits that can be carried before an instant of the trace."""
         if self.opportunities_ns:
-            return Fraction(8 * OPPORTUNITY_BYTES * bisect.bisect_left(self.opportunities_ns, end_ns))
+            return Fraction(8 * self.opportunity_bytes * bisect.bisect_left(self.opportunities_ns, end_ns))
         work = sum(
             step.value * (min(end, end_ns) - step.from_ns)
             for step, end in self.spans(self.rates)
@@ -93,19 +92,30 @@ class Trace:
         return float(self.bits_up_to(self.period_ns) * NANOS_PER_SECOND / self.period_ns)
 
 
-def evenly(trace: Trace) -> list[int]:
-    """Returns the instants at which rates have carried the bytes of one more opportunity, within
-    one period.
+def opportunities(trace: Trace, size_bytes: int) -> list[int]:
+    """Returns the instants of the opportunities for `size_bytes` of a trace with a capacity."""
+    if not trace.opportunities_ns:
+        return evenly(trace, size_bytes)
+    found = trace.opportunities_ns
+    if trace.opportunity_bytes == size_bytes:
+        return list(found)
+    # Each comes with the opportunity that carries its last byte.
+    count = len(found) * trace.opportunity_bytes // size_bytes
+    return [found[-(-number * size_bytes // trace.opportunity_bytes) - 1] for number in range(1, count + 1)]
+
+
+def evenly(trace: Trace, size_bytes: int = OPPORTUNITY_BYTES) -> list[int]:
+    """Returns the instants at which rates have carried `size_bytes` more, within one period.
 
     What is left of an opportunity at a step counts for the next, and what is left at the end is
     lost.
     """
     found: list[int] = []
-    carried = 0
+    carried, work = 0, 8 * size_bytes * NANOS_PER_SECOND
     for step, end in trace.spans(trace.rates):
         before, carried = carried, carried + step.value * (end - step.from_ns)
-        for number in range(before // OPPORTUNITY_WORK + 1, carried // OPPORTUNITY_WORK + 1):
-            wanted = number * OPPORTUNITY_WORK - before
+        for number in range(before // work + 1, carried // work + 1):
+            wanted = number * work - before
             found.append(step.from_ns - (-wanted // step.value))
     return found
 

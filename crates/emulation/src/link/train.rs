@@ -52,26 +52,19 @@ impl Trains {
         if is_after_pause {
             self.current = Some(Train {
                 begin: now,
-                probe: self.nearest(now),
+                probe: self.latest(now),
                 next: 0,
                 free_bytes: self.opportunity_bytes,
             });
         }
     }
 
-    /// Returns the index of what is nearest to `now` in the trace.
-    fn nearest(&self, now: Nanos) -> usize {
+    /// Returns the index of the last probe up to `now` in the trace, or of the first one.
+    fn latest(&self, now: Nanos) -> usize {
         let instant = now.saturating_add(self.start_ns) % self.period_ns;
         let probes = &self.parameters.probes;
         let later = probes.partition_point(|probe| probe.at_ns <= instant);
-        match (later.checked_sub(1), probes.get(later)) {
-            (Some(earlier), Some(next)) => {
-                let is_nearer = next.at_ns - instant < instant - probes[earlier].at_ns;
-                if is_nearer { later } else { earlier }
-            }
-            (Some(earlier), None) => earlier,
-            (None, _) => 0,
-        }
+        later.saturating_sub(1)
     }
 
     /// Returns the index and the instant of the first opportunity of the train at or after `ready`.

@@ -63,8 +63,8 @@ pub struct DelayStep {
 pub struct Trains {
     /// Time without packets after which the next one begins a train, at least 1 ns.
     pub pause_ns: Nanos,
-    /// The conditions for trains, in ascending order of time. A train has the conditions nearest to
-    /// its beginning.
+    /// The conditions for trains, in ascending order of time. A train has the last conditions before
+    /// its beginning, or the first.
     pub probes: Vec<Train>,
 }
 

@@ -21,6 +21,9 @@ from mptcplab.traces.text import Text
 SUMMARY = "pairs NAME-delay-light-pdo (milliseconds: time, delay, opportunities after the first packet) and NAME-pdo"
 _LIGHT, _HEAVY = "-delay-light-pdo", "-pdo"
 _NS = 1_000_000
+#: Bytes of an opportunity, under load and after a pause: PACKET_SIZE of CellReplay
+#: (src/frontend/cellular_queue.hh).
+OPPORTUNITY_BYTES = 1400
 #: Written trains have this many opportunities.
 _TRAIN = 10
 
@@ -54,7 +57,7 @@ def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
         raise text.rows[0].wrong("every time is after the end of the opportunities under load", "times within them")
     # The first delay also holds before it was measured.
     delays = [Step(0 if number == 0 else train.at_ns, train.delay_ns) for number, train in enumerate(within)]
-    return replace(heavy, delays=merged(delays), trains=tuple(within))
+    return replace(heavy, delays=merged(delays), trains=tuple(within), opportunity_bytes=OPPORTUNITY_BYTES)
 
 
 def _heavy(text: Text) -> Text:
@@ -67,7 +70,7 @@ def write(trace: Trace, every_ns: int) -> dict[str, str]:
     """Returns the content of both files. A trace without trains gets those of its opportunities,
     one every `every_ns`, as if the load were light.
     """
-    times = mahimahi.milliseconds(trace)
+    times = mahimahi.milliseconds(trace, OPPORTUNITY_BYTES)
     trains = trace.trains or _trains(trace, times, every_ns)
     rows = ((train.at_ns, train.delay_ns, *train.opportunities_ns) for train in trains)
     light = "".join(" ".join(str(time // _NS) for time in row) + "\n" for row in rows)

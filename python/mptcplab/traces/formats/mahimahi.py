@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mptcplab.traces.model import Trace, evenly
+from mptcplab.traces.model import OPPORTUNITY_BYTES, Trace, opportunities
 from mptcplab.traces.text import Text
 
 SUMMARY = "one whole number a line, the millisecond of an opportunity for 1500 bytes"
@@ -42,13 +42,12 @@ def of_milliseconds(times: list[int]) -> Trace:
     return Trace(period, tuple(sorted(time * _NS % period for time in times)))
 
 
-def milliseconds(trace: Trace) -> list[int]:
-    """Returns the opportunities of a trace with a capacity as milliseconds from 1, the last of
-    which is the period.
+def milliseconds(trace: Trace, size_bytes: int = OPPORTUNITY_BYTES) -> list[int]:
+    """Returns the opportunities for `size_bytes` of a trace with a capacity as milliseconds from 1,
+    the last of which is the period.
     """
     period = -(-trace.period_ns // _NS)
-    instants = trace.opportunities_ns or evenly(trace)
-    found = [-(-instant // _NS) or period for instant in instants]
+    found = [-(-instant // _NS) or period for instant in opportunities(trace, size_bytes)]
     # The last line is the period, so a trace that ends with an outage needs an opportunity there.
     return sorted(found) if period in found else [*sorted(found), period]
 

@@ -36,8 +36,8 @@ pub fn most_payload_bps(
 
 fn usable_rates(station: &WifiStation, phy: &Phy) -> Vec<Rate> {
     let rates = phy.rates(station);
-    if let WifiRate::Fixed { mcs } = station.rate {
-        return rates.into_iter().skip(mcs as usize).take(1).collect();
+    if let WifiRate::Fixed { .. } = station.rate {
+        return rates;
     }
     let deviation = i64::try_from(station.snr.sd_mdb).unwrap_or(i64::MAX);
     let means = station.snr.means.iter().map(|point| point.mean_mdb);

@@ -1,6 +1,6 @@
 //! Timing of the physical layers, and their rates (IEEE Std 802.11-2020, clauses 16 to 21 and 27).
 
-use experiment::resolved::{Wifi, WifiBand, WifiStandard, WifiStation};
+use experiment::resolved::{Wifi, WifiBand, WifiRate, WifiStandard, WifiStation};
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 /// Bytes of the LLC and SNAP header, and of the frame check sequence.
@@ -122,24 +122,29 @@ impl Phy {
         ip_bytes.saturating_add(LLC_BYTES + header + FCS_BYTES)
     }
 
-    /// Returns the rates of a station, in ascending order of their MCS.
+    /// Returns the rates that a station may choose, in ascending order of their MCS. A fixed rate is
+    /// the only one.
     pub(super) fn rates(&self, station: &WifiStation) -> Vec<Rate> {
+        let is_allowed = |mcs: &u32| match station.rate {
+            WifiRate::Fixed { mcs: fixed } => *mcs == fixed,
+            WifiRate::Auto {} | WifiRate::Ideal {} => true,
+        };
+        let mcs = station.mcs().filter(is_allowed);
+        mcs.map(|mcs| self.rate_of(mcs as usize, station)).collect()
+    }
+
+    fn rate_of(&self, mcs: usize, station: &WifiStation) -> Rate {
         match self.standard {
-            WifiStandard::B => DSSS
-                .iter()
-                .map(|(k, snr)| self.dsss(k * 1000, *snr))
-                .collect(),
+            WifiStandard::B => {
+                let (kbps, snr50_mdb) = DSSS[mcs];
+                self.dsss(kbps * 1000, snr50_mdb)
+            }
             WifiStandard::G | WifiStandard::A => {
-                let rates = OFDM.iter();
-                rates
-                    .map(|(m, snr)| self.ofdm(m * 1_000_000, *snr))
-                    .collect()
+                let (mbps, snr50_mdb) = OFDM[mcs];
+                self.ofdm(mbps * 1_000_000, snr50_mdb)
             }
             WifiStandard::N | WifiStandard::Ac | WifiStandard::Ax => {
-                let count = self.standard.rates() as usize;
-                let mcs = MCS_BITS.into_iter().zip(MCS_SNR).take(count);
-                mcs.map(|(bits, snr)| self.mcs(bits, snr, station))
-                    .collect()
+                self.mcs(MCS_BITS[mcs], MCS_SNR[mcs], station)
             }
         }
     }

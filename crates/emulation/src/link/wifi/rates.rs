@@ -157,9 +157,9 @@ pub(super) struct Choice {
     pub(super) is_probe: bool,
 }
 
-/// Chooses the rates of one direction.
+/// Chooses the rates of one direction, by their indices. A fixed rate is the only one.
 pub(super) enum RateControl {
-    Fixed(usize),
+    Fixed,
     Ideal,
     Auto(Minstrel),
 }
@@ -167,7 +167,7 @@ pub(super) enum RateControl {
 impl RateControl {
     pub(super) fn new(rate: &WifiRate, rates: usize, generator: Generator) -> Self {
         match rate {
-            WifiRate::Fixed { mcs } => Self::Fixed(*mcs as usize),
+            WifiRate::Fixed { .. } => Self::Fixed,
             WifiRate::Ideal {} => Self::Ideal,
             WifiRate::Auto {} => Self::Auto(Minstrel::new(rates, generator)),
         }
@@ -185,7 +185,7 @@ impl RateControl {
             is_probe: false,
         };
         match self {
-            Self::Fixed(rate) => always(*rate),
+            Self::Fixed => always(0),
             Self::Ideal => always(best_for(signal.before(), rates, errors)),
             Self::Auto(minstrel) => minstrel.choose(now, rates),
         }
@@ -194,7 +194,7 @@ impl RateControl {
     /// Returns the rate that is most likely chosen next.
     pub(super) fn expected(&self, rates: &[Rate], signal: &Signal, errors: &ErrorTable) -> usize {
         match self {
-            Self::Fixed(rate) => *rate,
+            Self::Fixed => 0,
             Self::Ideal => best_for(signal.before(), rates, errors),
             Self::Auto(minstrel) => minstrel.best,
         }

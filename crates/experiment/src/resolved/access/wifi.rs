@@ -260,6 +260,29 @@ impl Wifi {
     }
 }
 
+/// Widths in MHz, MCS and numbers of streams that 802.11ac does not combine, because a code block
+/// would not be a whole number of bits (IEEE Std 802.11-2020, section 21.5).
+const MISSING_OF_AC: [(u32, u32, &[u32]); 4] = [
+    (20, 9, &[1, 2, 4, 5, 7, 8]),
+    (80, 6, &[3, 7]),
+    (80, 9, &[6]),
+    (160, 9, &[3]),
+];
+
+impl WifiStation {
+    /// Returns the MCS of its standard at its width and with its streams, or the indices of the rates
+    /// of a standard that has no MCS.
+    pub fn mcs(&self) -> impl Iterator<Item = u32> {
+        let of_standard = 0..self.standard.rates();
+        of_standard.filter(|mcs| {
+            let is_missing = |(width_mhz, missing, streams): &(u32, u32, &[u32])| {
+                (self.width_mhz, *mcs) == (*width_mhz, *missing) && streams.contains(&self.streams)
+            };
+            self.standard != WifiStandard::Ac || !MISSING_OF_AC.iter().any(is_missing)
+        })
+    }
+}
+
 impl WifiBand {
     /// Returns its frequency, as descriptions write it.
     pub fn name(self) -> &'static str {
@@ -300,12 +323,12 @@ impl WifiStandard {
         }
     }
 
-    /// Returns the widths of its channels in MHz.
-    pub fn widths_mhz(self) -> &'static [u32] {
-        match self {
-            Self::B | Self::G | Self::A => &[20],
-            Self::N => &[20, 40],
-            Self::Ac | Self::Ax => &[20, 40, 80, 160],
+    /// Returns the widths of its channels in a band, in MHz.
+    pub fn widths_mhz(self, band: WifiBand) -> &'static [u32] {
+        match (self, band) {
+            (Self::B | Self::G | Self::A, _) => &[20],
+            (Self::N, _) | (_, WifiBand::Ghz2) => &[20, 40],
+            (Self::Ac | Self::Ax, WifiBand::Ghz5) => &[20, 40, 80, 160],
         }
     }
 

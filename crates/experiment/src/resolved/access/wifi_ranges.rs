@@ -98,7 +98,7 @@ impl WifiStation {
         let is_served = |one: &WifiStandard| network.standard.serves(*one, network.band);
         let served: Vec<_> = WifiStandard::ALL.into_iter().filter(is_served).collect();
         ensure_among("stations.standard", standard, &served)?;
-        let widths = standard.widths_mhz();
+        let widths = standard.widths_mhz(network.band);
         ensure_among("stations.width_mhz", self.width_mhz, widths)?;
         let intervals = standard.guard_intervals_ns();
         let interval = self.guard_interval_ns;
@@ -107,7 +107,8 @@ impl WifiStation {
         self.edca.validate()?;
         ensure_range("stations.streams", self.streams, 1..=standard.streams())?;
         if let WifiRate::Fixed { mcs } = self.rate {
-            ensure_range("stations.rate.mcs", mcs, 0..=standard.rates() - 1)?;
+            let allowed: Vec<_> = self.mcs().collect();
+            ensure_among("stations.rate.mcs", mcs, &allowed)?;
         }
         self.snr.validate()?;
         let idle = self.power_save_after_ns.unwrap_or(0);
