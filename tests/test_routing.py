@@ -45,6 +45,16 @@ def test_a_table_has_its_best_default_route_and_no_link_of_another_uplink() -> N
     assert of_lte == {("default", "wwan0", None), ("198.51.100.0/24", "wwan0", None), (tunnel, "tun0", None)}
 
 
+def test_a_table_has_what_main_refuses_and_its_own_next_hop() -> None:
+    refusal = Route(4, 254, "10.66.0.0/16", "", kind="blackhole")
+    hops = [Route(4, 254, "10.9.0.0/16", device) for device in ("tun0", "wwan0", "wlan0")]
+    plan = planned(machine(WLAN, LTE, main=(*MAIN, refusal, *hops)), Choice())
+    kinds = {(route.table, route.kind) for route in plan.routes if route.destination == refusal.destination}
+    assert kinds == {(770003, "blackhole"), (770004, "blackhole")}
+    of_hops = {(route.table, route.device) for route in plan.routes if route.destination == "10.9.0.0/16"}
+    assert of_hops == {(770003, "wlan0"), (770004, "wwan0")}
+
+
 def test_an_interface_without_a_default_route_is_no_uplink() -> None:
     assert planned(machine(WLAN, main=MAIN[2:3]), Choice()).rules == frozenset()
     assert planned(machine(), Choice()).rules == frozenset()

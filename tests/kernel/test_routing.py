@@ -51,6 +51,11 @@ class Namespace:
         self.ip(f"address add 10.7.{number}.{last}/24 dev {name}")
         self.ip(f"route add default via 10.7.{number}.1 dev {name} metric {number}")
 
+    def table_of(self, name: str) -> list[str]:
+        """Returns the routes of an interface's table."""
+        [link] = json.loads(self.ip(f"-json link show {name}"))
+        return [line.strip() for line in self.ip(f"route show table {770_000 + link['ifindex']}").splitlines()]
+
     def state(self) -> tuple[str, ...]:
         """Returns all rules, routes outside of the usual tables, and endpoints."""
         routes = self.ip("route show table all").splitlines()
@@ -154,6 +159,63 @@ def test_what_a_killed_daemon_leaves_is_removed(
         following.terminate()
         following.communicate(timeout=PATIENCE_S)
     assert machine.state() == before
+
+
+@pytest.mark.parametrize(
+    ("route", "copied"),
+    [
+        (
+            "default via 10.7.2.1 dev w2 mtu lock 1300 advmss 1200 initcwnd 20 features ecn rto_min 1500ms",
+            "default via 10.7.2.1 dev w2 proto 119 mtu lock 1300 advmss 1200 initcwnd 20 features ecn rto_min lock 1.5s",
+        ),
+        ("default via inet6 fe80::1 dev w2", "default via inet6 fe80::1 dev w2 proto 119"),
+        (
+            "default mtu 1300 nexthop via 10.7.1.9 dev w1 nexthop via 10.7.2.9 dev w2",
+            "default via 10.7.2.9 dev w2 proto 119 mtu 1300",
+        ),
+        ("10.60.0.0/16 tos 0x10 via 10.7.2.9", "10.60.0.0/16 tos 0x10 via 10.7.2.9 dev w2 proto 119"),
+        *[
+            (f"{kind} 10.66.0.0/16", f"{kind} 10.66.0.0/16 proto 119")
+            for kind in ("blackhole", "unreachable", "prohibit", "throw")
+        ],
+    ],
+)
+def test_a_table_copies_all_of_a_route(machine: Namespace, route: str, copied: str) -> None:
+    before = machine.state()
+    machine.add_uplink(1)
+    machine.add_uplink(2)
+    machine.ip(f"-4 route add {route}")
+    assert machine.routing("apply").status == 0
+    assert copied in machine.table_of("w2")
+    assert machine.routing("apply") == Ended(0, "", "")
+    assert machine.routing("remove").status == 0
+    for name in ("w1", "w2"):
+        machine.ip(f"link delete {name}")
+    assert machine.state() == before
+
+
+def test_the_limit_of_endpoints_is_told_once(machine: Namespace, started: list[subprocess.Popen[str]]) -> None:
+    machine.add_uplink(1)
+    machine.add_uplink(2)
+    others = "".join(f"mptcp endpoint add 10.99.0.{last} subflow\n" for last in range(2, 255))
+    subprocess.run(
+        machine.command("ip", "-force", "-batch", "-"), input=others, capture_output=True, text=True, check=False
+    )
+    limit = len(machine.ip("mptcp endpoint").splitlines())
+    machine.ip("mptcp endpoint delete id 2")
+    ended = machine.routing("apply")
+    told = f"routing: no endpoint for 10.7.2.2, because this kernel allows {limit} endpoints;"
+    assert (ended.status, ended.err) == (0, "")
+    assert told in ended.out
+    assert (machine.device_from("10.7.1.2"), machine.device_from("10.7.2.2")) == ("w1", "w2")
+    running = daemon(machine, started)
+    assert running.stdout is not None
+    lines = iter(running.stdout.readline, "")
+    assert any(told in line for line in lines)
+    machine.ip("route add 10.60.0.0/16 dev w1")
+    assert any("10.60.0.0/16" in line for line in lines)
+    running.terminate()
+    assert not [line for line in lines if told in line]
 
 
 def test_endpoints_of_others_stay(machine: Namespace) -> None:

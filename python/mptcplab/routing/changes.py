@@ -7,14 +7,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from mptcplab import iproute
 from mptcplab.errors import MachineError, PrivilegeError, RunFailed
-from mptcplab.routing.machine import PRIORITY, PROTOCOL, Endpoint, Family, Machine, Route, Rule, family_of
+from mptcplab.routing.machine import PRIORITY, PROTOCOL, UNICAST, Endpoint, Family, Machine, Route, Rule, family_of
 from mptcplab.routing.plan import Choice, Plan, planned
 
 RUNTIME = Path("/run/mptcplab")
@@ -22,6 +23,11 @@ RUNTIME = Path("/run/mptcplab")
 NUMBERS = range(100, 200)
 #: An interface may change while it is set up.
 ATTEMPTS = 3
+#: How the kernel refuses an endpoint beyond its limit, which no call tells. A duplicate, which it
+#: refuses alike, is found when the machine is read again.
+TOO_MANY = "too many addresses"
+#: How the line begins that says what the limit leaves out.
+LEFT_OUT = "routing: no endpoint for "
 
 
 @dataclass(frozen=True)
@@ -122,8 +128,9 @@ def _locked(path: Path, kind: int) -> Iterator[Path]:
 
 
 def applied(choice: Choice) -> list[str]:
-    """Brings this machine to what `choice` asks for, and returns the changes, as lines of ip(8).
-    Raises RunFailed if the kernel refuses them.
+    """Brings this machine to what `choice` asks for, and returns the changes, as lines of ip(8). A
+    last line with `LEFT_OUT` names addresses beyond the kernel's limit of endpoints. Raises
+    RunFailed if the kernel refuses other changes.
     """
     return _reached(lambda machine: planned(machine, choice))
 
@@ -141,6 +148,9 @@ def _reached(goal: Callable[[Machine], Plan]) -> list[str]:
             plan = goal(machine)
             endpoints = Endpoints.between(machine, plan, record.read())
             lines = [*endpoints.removal, *_removal(machine, plan), *_addition(machine, plan), *endpoints.addition]
+            if TOO_MANY in problems and lines == endpoints.addition:
+                record.write(endpoints.there)
+                return [*(line for line in done if line not in lines), _left_out(machine, endpoints)]
             # First the record, so that what is made has an owner also if this process is killed.
             record.write(endpoints.during)
             problems = iproute.batch_of_all(lines)
@@ -153,12 +163,21 @@ def _reached(goal: Callable[[Machine], Plan]) -> list[str]:
     return done
 
 
+def _left_out(machine: Machine, endpoints: Endpoints) -> str:
+    addresses = ", ".join(one.address for number, one in endpoints.after.items() if number not in endpoints.there)
+    limit = len(machine.endpoints or ())
+    return f"{LEFT_OUT}{addresses}, because this kernel allows {limit} endpoints; limit the uplinks with --interface"
+
+
 @dataclass(frozen=True)
 class Endpoints:
-    """The changes of endpoints, and what the record says while they are made and afterwards."""
+    """The changes of endpoints, and what the record says before, while they are made and
+    afterwards.
+    """
 
     removal: list[str]
     addition: list[str]
+    there: dict[int, Endpoint]
     during: dict[int, Endpoint]
     after: dict[int, Endpoint]
 
@@ -169,19 +188,32 @@ class Endpoints:
         """
         there = machine.endpoints
         if there is None:
-            return cls([], [], {}, {})
+            return cls([], [], {}, {}, {})
         ours = ours_among(there, known)
         kept = {number: one for number, one in ours.items() if one in plan.endpoints}
         leaving = ours.keys() - kept.keys()
         taken = {one.address for number, one in there.items() if number not in leaving}
-        missing = sorted((one for one in plan.endpoints if one.address not in taken), key=astuple)
+        missing = _in_turn(one for one in plan.endpoints if one.address not in taken)
         new = dict(zip((number for number in NUMBERS if number not in there), missing, strict=False))
         return cls(
             [f"-4 mptcp endpoint delete id {number}" for number in sorted(leaving)],
             [_endpoint(number, one) for number, one in new.items()],
+            ours,
             ours | new,
             kept | new,
         )
+
+
+def _in_turn(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+    """Returns the first of each interface and family, then the second ones, and so on, because the
+    kernel's limit should leave out no interface.
+    """
+    ranked, count = list[tuple[int, Endpoint]](), Counter[tuple[str, Family]]()
+    for one in sorted(endpoints, key=astuple):
+        group = one.device, family_of(one.address)
+        ranked.append((count[group], one))
+        count[group] += 1
+    return [one for _, one in sorted(ranked, key=lambda pair: (pair[0], astuple(pair[1])))]
 
 
 def ours_among(there: dict[int, Endpoint], known: dict[int, Endpoint]) -> dict[int, Endpoint]:
@@ -212,7 +244,7 @@ def _removal(machine: Machine, plan: Plan) -> list[str]:
 def _addition(machine: Machine, plan: Plan) -> list[str]:
     rules = sorted(plan.rules - machine.rules, key=astuple)
     routes = sorted(plan.routes - machine.routes, key=_order)
-    return [_line("route add", _route(one), one.family) for one in routes] + [
+    return [_line("route add", f"{_route(one)} {one.metrics}".strip(), one.family) for one in routes] + [
         _line("rule add", _rule(one), one.family) for one in rules
     ]
 
@@ -231,9 +263,13 @@ def _rule(rule: Rule) -> str:
 
 
 def _route(route: Route) -> str:
-    words = [route.destination]
-    words += ["via", route.gateway] if route.gateway else []
-    words += ["dev", route.device, "table", str(route.table), "proto", str(PROTOCOL)]
+    """Returns what identifies a route: all but its metrics."""
+    words = [*([] if route.kind == UNICAST else [route.kind]), route.destination]
+    words += ["tos", route.tos] if route.tos else []
+    if route.gateway:
+        words += ["via", *(["inet6"] if family_of(route.gateway) > route.family else []), route.gateway]
+    words += ["dev", route.device] if route.device else []
+    words += ["table", str(route.table), "proto", str(PROTOCOL)]
     words += ["src", route.source] if route.source else []
     words += ["metric", str(route.metric)] if route.metric else []
     words += ["onlink"] if route.is_onlink else []

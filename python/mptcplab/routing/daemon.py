@@ -17,7 +17,7 @@ from typing import IO
 
 from mptcplab import iproute
 from mptcplab.errors import RunFailed
-from mptcplab.routing.changes import Record, applied, removed
+from mptcplab.routing.changes import LEFT_OUT, Record, applied, removed
 from mptcplab.routing.plan import Choice
 
 #: Several events come together. This long without one ends a group, which is no longer than the
@@ -51,19 +51,28 @@ def _follow(choice: Choice, tell: Callable[[str], None]) -> None:
     """Compares at once and after each event, until `ip monitor` ends."""
     with _monitor() as monitor, DefaultSelector() as selector:
         selector.register(monitor, EVENT_READ)
-        is_open = True
+        is_open, problem = True, ""
         while is_open:
-            _compare(choice, tell)
+            problem = _compare(choice, tell, problem)
             is_open = _waited(selector, monitor)
 
 
-def _compare(choice: Choice, tell: Callable[[str], None]) -> None:
+def _compare(choice: Choice, tell: Callable[[str], None], known: str) -> str:
+    """Applies the choice, and returns the problem, which is told unless it is the known one."""
+    problem = ""
     try:
-        for line in applied(choice):
-            tell(line)
+        lines = applied(choice)
     except RunFailed as failure:
         # The next event may remove the reason.
-        tell(str(failure))
+        lines, problem = [], str(failure)
+    for line in lines:
+        if line.startswith(LEFT_OUT):
+            problem = line
+        else:
+            tell(line)
+    if problem not in ("", known):
+        tell(problem)
+    return problem
 
 
 def _waited(selector: DefaultSelector, monitor: IO[bytes]) -> bool:

@@ -4,7 +4,8 @@ endpoints that mptcplab made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from mptcplab import iproute
@@ -19,8 +20,17 @@ FIRST_TABLE = 770_000
 Family = Literal[4, 6]
 FAMILIES: tuple[Family, ...] = (4, 6)
 DEFAULT = "default"
-#: The type of routes that carry packets, as `ip -N` prints it (RTN_UNICAST).
-UNICAST = "1"
+#: The types of routes that are copied, by the number that `ip -N` prints (RTN_UNICAST is 1). All
+#: but the first refuse packets, and have no device.
+UNICAST = "unicast"
+KINDS = {"1": UNICAST, "6": "blackhole", "7": "unreachable", "8": "prohibit", "9": "throw"}
+#: The metrics of a route that iproute2 shows and takes, each with one value.
+METRICS = frozenset(
+    ("mtu", "advmss", "initcwnd", "initrwnd", "rto_min", "quickack", "congctl", "hoplimit", "window", "rtt", "rttvar",
+     "ssthresh", "cwnd", "reordering", "fastopen_no_cookie", "pref")
+)  # fmt: skip
+#: The values of the metric `features`, of which a route may have several.
+FEATURES = frozenset(("ecn", "tcp_usec_ts"))
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,10 @@ class Interface:
 
 @dataclass(frozen=True)
 class Route:
-    """A route. `gateway` is None for what the link reaches by itself."""
+    """A route, or one next hop of a route. `gateway` is None for what the link reaches by itself,
+    and may be of IPv6 for a route of IPv4. `metrics` are words of ip(8). `device` is empty for a
+    kind that refuses packets.
+    """
 
     family: Family
     table: int
@@ -49,6 +62,9 @@ class Route:
     source: str | None = None
     metric: int | None = None
     is_onlink: bool = False
+    kind: str = UNICAST
+    tos: str | None = None
+    metrics: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,21 +135,71 @@ def _is_usable(address: dict[str, Any]) -> bool:
 
 
 def _routes(family: Family, *words: str) -> list[Route]:
-    return [
-        Route(
-            family,
-            int(one.get("table", 254)),
-            one["dst"],
-            one["dev"],
-            one.get("gateway"),
-            one.get("prefsrc"),
-            one.get("metric"),
-            "onlink" in one["flags"],
-        )
-        for one in iproute.told(f"-{family}", "-N", "route", "show", *words)
-        # Routes over several devices, and those that refuse packets, have no device.
-        if "dev" in one and one.get("type", UNICAST) == UNICAST and not one["dst"].startswith("fe80:")
-    ]
+    # In text, because the JSON of ip(8) does not have the locks of metrics.
+    command = ("-oneline", "-details", "-N", f"-{family}", "route", "show", *words)
+    try:
+        lines = iproute.run(iproute.PROGRAM, *command).splitlines()
+    except RunFailed as failure:
+        if "does not exist" in str(failure):
+            return []
+        raise
+    return [route for line in lines for route in _next_hops(family, line)]
+
+
+def _next_hops(family: Family, line: str) -> list[Route]:
+    """Returns a route for each next hop of a line of `ip -oneline -details -N route show`: TYPE
+    DESTINATION, what may be an encapsulation, `via` and `dev`, then `scope` and all else.
+    """
+    first, *others = [part.split() for part in line.replace("\\", " ").split(" scope ", 1)]
+    kind, destination, rest = KINDS.get(first[0]), first[1], others[0] if others else []
+    if kind is None or destination.startswith("fe80:"):
+        return []
+    end = _pairs(rest)
+    shared = Route(
+        family,
+        int(_pairs(first).get("table", 254)),
+        destination,
+        "",
+        source=end.get("src"),
+        metric=int(end["metric"]) if "metric" in end else None,
+        kind=kind,
+        tos=None if "encap" in first else _pairs(first).get("tos"),
+        metrics=_metrics(rest),
+    )
+    if kind != UNICAST:
+        return [shared]
+    # A next hop that only an object of `ip nexthop` describes has no device.
+    return [_over(shared, hop) for hop in _parts(rest) or [first + rest] if "dev" in hop]
+
+
+def _over(route: Route, hop: list[str]) -> Route:
+    """Returns a route over a next hop, which `via`, `dev` and `onlink` describe."""
+    found = _pairs(hop)
+    return replace(route, device=found["dev"], gateway=found.get("inet6", found.get("via")), is_onlink="onlink" in hop)
+
+
+def _parts(words: list[str]) -> list[list[str]]:
+    """Returns what follows each word `nexthop`."""
+    at = [place for place, word in enumerate(words) if word == "nexthop"]
+    return [words[a:b] for a, b in pairwise([*at, len(words)])]
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    """Returns the word after each word."""
+    return dict(pairwise(words))
+
+
+def _metrics(words: list[str]) -> str:
+    """Returns the metrics among words of a route, as ip(8) takes them."""
+    found = []
+    for place, word in enumerate(words):
+        if word in METRICS:
+            value = words[place + 1 : place + 3] if words[place + 1] == "lock" else words[place + 1 : place + 2]
+            # ip(8) locks `rto_min` by itself, and refuses the word there.
+            found += [word, *(value[-1:] if word == "rto_min" else value)]
+        elif word in FEATURES:
+            found += ["features", word]
+    return " ".join(found)
 
 
 def _rules(family: Family) -> list[Rule]:

@@ -5,7 +5,7 @@ routes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from mptcplab.errors import UsageError
@@ -69,7 +69,7 @@ def planned(machine: Machine, choice: Choice) -> Plan:
 
     A table has also what main has for other destinations, but not the links of other uplinks, so
     that packets of one uplink's address never leave through another, and still reach networks
-    behind tunnels and bridges.
+    behind tunnels and bridges. What main refuses, a table refuses too.
     """
     found = uplinks(machine, choice)
     rules, routes, endpoints = set(), set(), set()
@@ -91,17 +91,19 @@ def _routes(machine: Machine, interface: Interface, families: set[Family], other
         and route.device not in others
         and (route.destination != DEFAULT or route.device == interface.name)
     ]
+    # A table takes one route for a destination and a metric: of several next hops, that over the interface.
+    of_table.sort(key=lambda route: route.device != interface.name)
     # Of several default routes of a family, the one that main prefers counts.
     best = {
         family: min(
             (route for route in of_table if route.family == family and route.destination == DEFAULT),
-            key=lambda route: route.metric or 0,
+            key=lambda route: (route.tos is not None, route.metric or 0),
         )
         for family in families
     }
-    kept = [route for route in of_table if route.destination != DEFAULT or route is best[route.family]]
-    return {
-        Route(route.family, interface.table, route.destination, route.device, route.gateway, route.source,
-              route.metric, route.is_onlink)
-        for route in kept
-    }  # fmt: skip
+    kept: dict[tuple[object, ...], Route] = {}
+    for route in of_table:
+        if route.destination != DEFAULT or route is best[route.family]:
+            key = route.family, route.destination, route.tos, route.metric
+            kept.setdefault(key, replace(route, table=interface.table))
+    return set(kept.values())
