@@ -251,6 +251,16 @@ def test_an_overlay_that_was_killed_leaves_nothing_and_can_be_started_again(othe
     assert not (other.directory / "overlay" / "overlay.json").exists()
 
 
+def test_an_overlay_that_ended_tells_why(other: Lab) -> None:
+    other.up("--sites", "2")
+    children = Path(f"/proc/{other.process}/task/{other.process}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    within(lambda: not (other.directory / "overlay" / "lock").exists(), "the overlay to end")
+    words = "the last one ended: the process of the network between sites has ended"
+    assert is_refused(other.mptcplab("machine", "overlay", "status"), 3, "no overlay is up here", words)
+    other.up("--sites", "2")
+
+
 def test_without_an_exit_hosts_are_refused(other: Lab) -> None:
     given = other.up("--sites", "3")
     before = other.shown("machine")

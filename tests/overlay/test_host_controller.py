@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import logging
 import os
 import secrets
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -16,8 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mptcplab.errors import SpecError
-from mptcplab.overlay import host_controller, methods, rpc
+from mptcplab.overlay import connections, host_controller, methods, rpc
 from mptcplab.overlay.host_controller import HOST, NONCE_HEADER, OPERATOR, TIME_HEADER, HostController, Nonces, Rates
+from mptcplab.web.serving import bound
 from starlette.testclient import TestClient
 
 AT = "127.0.0.1:8450"
@@ -164,11 +171,19 @@ def test_rates_are_counted_by_address_and_time() -> None:
         (call("overlay.status"), methods.FOR_OPERATOR),
         (call("overlay.cut", node="s1"), methods.FOR_OPERATOR),
         ("{", rpc.PARSE_ERROR),
+        ('{"jsonrpc": "2.0", "method": "overlay.nodes", "id": 1e400}', rpc.PARSE_ERROR),
     ],
 )
 def test_errors_have_the_codes_of_the_specification(client: TestClient, text: str, code: int) -> None:
     answer = client.post("/", content=text, headers=headers())
     assert (answer.status_code, code_of(answer)) == (200, code)
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", 405), ("POST", "/nothing", 404)])
+def test_another_path_gets_an_error_of_json_rpc(client: TestClient, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path, headers=headers())
+    assert (answer.status_code, code_of(answer)) == (status, rpc.INVALID_REQUEST)
+    assert f"found {method} {path}; allowed: POST /" in answer.text
 
 
 def test_the_operator_may_do_more(client: TestClient) -> None:
@@ -187,6 +202,77 @@ def test_the_schema_is_that_of_the_answers(client: TestClient) -> None:
     schema = {**by_name["overlay.nodes"]["result"]["schema"], "components": document["components"]}
     Draft202012Validator(schema).validate(nodes)
     assert not Draft202012Validator(schema).is_valid({"nodes": [{"node": 1}]})
+
+
+HALF = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest.fixture
+def at() -> Iterator[tuple[str, int]]:
+    listening = bound(0)
+    address, port = listening.getsockname()
+    app = HostController(Empty(), 1).app(TOKENS, [f"{address}:{port}"])
+    server = connections.server(app)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    yield address, port
+    server.should_exit = True
+    thread.join()
+
+
+def status(at: tuple[str, int], body: str, **more: str) -> int:
+    connection = http.client.HTTPConnection(*at, timeout=30)
+    connection.request("POST", "/", body, headers() | {"content-type": "application/json"} | more)
+    answer = connection.getresponse()
+    assert json.loads(answer.read())["jsonrpc"] == "2.0"
+    connection.close()
+    return answer.status
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Waits for the end of a connection."""
+    connection.settimeout(30)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_an_address_has_so_many_connections_and_no_more(at: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_ADDRESS", 3)
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(at)) for _ in range(4)]
+        for one in held[:3]:
+            one.sendall(HALF)
+        assert has_ended(held[3])
+    assert status(at, call("overlay.nodes")) == 200
+
+
+def test_a_connection_without_a_request_ends(at: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LONGEST_S", 0.1)
+    with socket.create_connection(at) as held:
+        held.sendall(HALF)
+        assert has_ended(held)
+
+
+def test_what_a_sender_says_of_its_address_is_not_believed(
+    at: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_controller, "PER_SECOND", 0)
+    monkeypatch.setattr(host_controller, "BURST", 2)
+    found = [status(at, call("overlay.nodes"), **{"x-forwarded-for": f"192.0.2.{number}"}) for number in range(3)]
+    assert found == [200, 200, 429]
+
+
+def test_a_body_that_ends_early_is_no_fault(at: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("uvicorn.error").propagate = True
+    lines = {"host": f"{at[0]}:{at[1]}", "content-length": "100", **headers()}
+    with socket.create_connection(at) as begun:
+        begun.sendall(b"POST / HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in lines.items()).encode() + b"\r\n{")
+        begun.shutdown(socket.SHUT_WR)
+        assert has_ended(begun)
+    assert status(at, call("overlay.nodes")) == 200
+    assert caplog.text == ""
 
 
 ANY_JSON = st.recursive(

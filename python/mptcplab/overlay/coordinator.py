@@ -13,13 +13,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
 
 from mptcplab import iproute
-from mptcplab.errors import SpecError
+from mptcplab.errors import RunFailed, SpecError
 from mptcplab.overlay import mesh
 from mptcplab.overlay.addresses import (
     HOSTS,
@@ -73,6 +74,8 @@ class Joined:
     """Its tunnels by their sites."""
     routes: dict[int, list[int]] = field(default_factory=dict)
     """The route of each tunnel whose site operates, if there is one."""
+    problem: str = ""
+    """Why its routes are not what they should be."""
 
 
 class Coordinator:
@@ -285,11 +288,13 @@ class Coordinator:
             now_s = monotonic()
             silent = {pair for pair in self.mesh if missing(self.sites[pair[0]].measured, pair[1]) >= _MOST_MISSING}
             changed, self.silent_tunnels = silent != self.silent_tunnels, silent
-            if self.membership.drop_silent(now_s) or changed:
+            is_behind = any(host.problem for host in self.joined.values())
+            if self.membership.drop_silent(now_s) or changed or is_behind:
                 self._route_anew()
             for host in list(self.joined.values()):
                 if all(now_s - tunnel.heard_s > HOST_SILENT_S for tunnel in host.tunnels.values()):
-                    self.disconnect(host.id)
+                    with _told(host):
+                        self.disconnect(host.id)
 
     def _on_beats(self, at: socket.socket) -> None:
         for message in received(at):
@@ -339,10 +344,11 @@ class Coordinator:
 
     def disconnect(self, host_id: str) -> bool:
         """Removes a host with its routes and tunnels. Returns whether there was such a host."""
-        host = self.joined.pop(host_id, None)
+        host = self.joined.get(host_id)
         if host is None:
             return False
         self._install(host, {})
+        del self.joined[host_id]
         for node, tunnel in host.tunnels.items():
             self.sites[node].close_tunnel(tunnel)
             self._used.discard(tunnel.number)
@@ -421,14 +427,15 @@ class Coordinator:
         """Gives all hosts the routes through the sites and tunnels that operate now."""
         for host in self.joined.values():
             nodes = [node for node in host.tunnels if node in self.membership.present]
-            if nodes and all(self._works(host.routes.get(node, [-1])) for node in nodes):
+            if not host.problem and nodes and all(self._works(host.routes.get(node, [-1])) for node in nodes):
                 continue
             try:
                 planned = self._routes(nodes) if nodes else {}
             except SpecError:
                 # Nothing is left that the policy allows. The next site that comes back may help.
                 planned = {}
-            self._install(host, planned)
+            with _told(host):
+                self._install(host, planned)
 
     def _install(self, host: Joined, planned: dict[int, list[int]]) -> None:
         """Replaces the routes of a host."""
@@ -521,6 +528,19 @@ class Coordinator:
                 "sent": found.sent if found else 0,
                 "answered": found.answered if found else 0,
             }
+
+
+@contextmanager
+def _told(host: Joined) -> Iterator[None]:
+    """Says once what the machine refuses for a host, which is tried again, and lets all else go on."""
+    try:
+        yield
+    except (OSError, RunFailed) as error:
+        if str(error) != host.problem:
+            host.problem = str(error)
+            print(f"host {host.client}: {error}", file=sys.stderr, flush=True)
+    else:
+        host.problem = ""
 
 
 def _by_site(host: Joined, routes: dict[int, list[int]]) -> dict[int, list[Passage]]:

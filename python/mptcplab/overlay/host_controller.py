@@ -13,16 +13,17 @@ from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mptcplab.overlay import methods as codes
 from mptcplab.overlay.methods import Overlay, dispatcher, document
-from mptcplab.overlay.rpc import error_body
+from mptcplab.overlay.rpc import INVALID_REQUEST, error_body
 from mptcplab.web.gate import ROLE, BearerGate
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import ASGIApp
 
 MOST_BYTES = 64 * 1024
@@ -35,6 +36,7 @@ NONCE_HEADER, TIME_HEADER = "x-mptcplab-nonce", "x-mptcplab-time"
 SKEW_S = 60.0
 _NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 HOST, OPERATOR = "host", "operator"
+_DOCUMENT = "/openrpc.json"
 
 
 class Rates:
@@ -95,8 +97,10 @@ class HostController:
         """Returns the ASGI application. `tokens` has that of HOST and that of OPERATOR; `hosts` are
         the names and addresses of the server with its port.
         """
-        routes = [Route("/", self._answer, methods=["POST"]), Route("/openrpc.json", self._document)]
-        return BearerGate(Starlette(routes=routes), tokens, hosts, _refused)
+        routes = [Route("/", self._answer, methods=["POST"]), Route(_DOCUMENT, self._document)]
+        return BearerGate(
+            Starlette(routes=routes, exception_handlers={HTTPException: _unknown}), tokens, hosts, _refused
+        )
 
     async def _document(self, _request: Request) -> Response:
         return JSONResponse(document())
@@ -106,10 +110,13 @@ class HostController:
         if not self._rates.allows(caller):
             return refusal(429, codes.TOO_MANY, f"allowed: {PER_SECOND} requests a second")
         body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                return refusal(413, codes.TOO_LARGE, f"the body is too large; allowed: {MOST_BYTES} bytes")
+        try:
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    return refusal(413, codes.TOO_LARGE, f"the body is too large; allowed: {MOST_BYTES} bytes")
+        except ClientDisconnect:
+            return refusal(400, INVALID_REQUEST, "the connection ended before the body")
         replayed = self._nonces.refusal(request.headers.get(NONCE_HEADER, ""), request.headers.get(TIME_HEADER, ""))
         if replayed:
             return refusal(409, codes.REPLAYED, replayed)
@@ -117,6 +124,13 @@ class HostController:
         if answer is None:
             return Response(status_code=204)
         return Response(answer, media_type="application/json")
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    """Refuses another path or another HTTP method."""
+    assert isinstance(error, HTTPException)
+    found = f"{request.method} {request.url.path}"
+    return refusal(error.status_code, INVALID_REQUEST, f"found {found}; allowed: POST / and GET {_DOCUMENT}")
 
 
 def _refused(status: int, why: str) -> Response:

@@ -18,6 +18,7 @@ from typing import Any
 
 from mptcplab import iproute
 from mptcplab.errors import MptcplabError, PrivilegeError, UsageError
+from mptcplab.overlay.connections import MOST, server
 from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
 from mptcplab.overlay.plan import Plan
 from mptcplab.overlay.state import State
@@ -25,7 +26,7 @@ from mptcplab.overlay.state import State
 #: The port of the host controller, unless it is taken.
 PORT = 8450
 #: Files that a site keeps open, and those of all else.
-_FILES_OF_SITE, _FILES_OF_REST = 6, 200
+_FILES_OF_SITE, _FILES_OF_REST = 6, 200 + MOST
 #: Errors of the process by their exit status.
 _ERRORS: dict[int, type[MptcplabError]] = {2: UsageError, 3: OverlayMissing}
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
@@ -106,9 +107,9 @@ def main() -> int:
         _raise_limit(plan)
         _hold(plan, order["address"], order["port"], state)
     except (MptcplabError, OSError) as error:
-        # A lock that another overlay holds is not ours to clear.
+        # A lock that another overlay holds is not ours to clear, nor is its log ours to write.
         if state.is_taken:
-            state.clear()
+            state.end_by(str(error))
         status = error.exit_status if isinstance(error, MptcplabError) else 4
         _tell({"problem": str(error), "status": status})
         return status
@@ -119,10 +120,7 @@ def main() -> int:
 def _raise_limit(plan: Plan) -> None:
     wanted = _FILES_OF_SITE * len(plan.sites) + _FILES_OF_REST
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
-        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted) if hard == resource.RLIM_INFINITY else hard, hard))
 
 
 def _hold(plan: Plan, address: str, port: int, state: State) -> None:
@@ -150,8 +148,6 @@ def _own(address: str) -> str:
 
 
 async def _serve(coordinator: Any, listening: socket.socket, state: State) -> None:
-    import uvicorn
-
     from mptcplab.overlay.addresses import PORT as SITES_PORT
     from mptcplab.overlay.host_controller import HOST, OPERATOR, HostController
 
@@ -162,9 +158,8 @@ async def _serve(coordinator: Any, listening: socket.socket, state: State) -> No
     # The server raises the signal again that ended it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1))
     await coordinator.start()
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    serving = asyncio.create_task(server(app).serve(sockets=[listening]))
     watching = asyncio.create_task(coordinator.watch())
     state.write(coordinator.plan.name, address, port, tokens)
     _tell({"ready": True})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -62,7 +63,7 @@ class Dispatcher:
     def answer(self, body: bytes, caller: str = "", *, is_operator: bool = False) -> bytes | None:
         """Returns the answer to a request or a batch; None if there is nothing to answer."""
         try:
-            given = json.loads(body, parse_constant=_refuse_constant)
+            given = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             return _dumped(_error(None, PARSE_ERROR, "the request is no JSON"))
         if not isinstance(given, list):
@@ -105,6 +106,13 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def _is_request(call: Any) -> bool:
     """Returns whether a value is a request object by section 4 of the specification."""
     if not isinstance(call, dict) or call.get("jsonrpc") != "2.0" or not isinstance(call.get("method"), str):
@@ -142,7 +150,7 @@ def error_body(code: int, message: str) -> bytes:
 
 
 def _dumped(answer: Any) -> bytes:
-    return json.dumps(answer, separators=(",", ":")).encode()
+    return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
 
 def openrpc(title: str, version: str, methods: Iterable[Method], common: Mapping[int, str]) -> dict[str, Any]:

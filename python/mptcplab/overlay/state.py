@@ -24,7 +24,10 @@ from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
 VARIABLE = "MPTCPLAB_OVERLAY"
 _DEFAULT = "/run/mptcplab/overlay"
 _PATIENCE_S = 10.0
-_FILES = ("overlay.json", "log.txt")
+_LOG = "log.txt"
+_FILES = ("overlay.json", _LOG)
+#: How the line of the log begins that says why the overlay ended.
+_ENDED = "ended: "
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class State:
     @property
     def log(self) -> Path:
         """What the process of the overlay says."""
-        return self.directory / "log.txt"
+        return self.directory / _LOG
 
     @property
     def is_taken(self) -> bool:
@@ -71,6 +74,8 @@ class State:
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         self._lock = lock
         (self.directory / "overlay.json").unlink(missing_ok=True)
+        with self.log.open("w"):
+            pass
 
     def write(self, name: str, address: str, port: int, tokens: dict[str, str]) -> None:
         """Records where the host controller is. Only the owner may read it."""
@@ -86,11 +91,32 @@ class State:
             (self.directory / name).unlink(missing_ok=True)
         (self.directory / "lock").unlink(missing_ok=True)
 
+    def end_by(self, reason: str) -> None:
+        """Removes the files except the log, which gets the reason. Whoever waited for the start may
+        be gone.
+        """
+        with self.log.open("a") as log:
+            log.write(f"{_ENDED}{reason}\n")
+        for name in ("overlay.json", "lock"):
+            (self.directory / name).unlink(missing_ok=True)
+
+    def _why_ended(self) -> str:
+        """Returns the end of a message that no overlay is up: why the last one ended, if that is
+        known.
+        """
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        found = [line.removeprefix(_ENDED) for line in lines if line.startswith(_ENDED)]
+        return f"; the last one ended: {found[-1]}" if found else ""
+
     def running(self) -> Running:
         """Returns the overlay that is up. Raises OverlayMissing."""
         pid = self._holder()
         if pid is None:
-            raise OverlayMissing("no overlay is up here; allowed: after mptcplab overlay up, as the same user")
+            allowed = "allowed: after mptcplab overlay up, as the same user"
+            raise OverlayMissing(f"no overlay is up here; {allowed}{self._why_ended()}")
         try:
             found: dict[str, Any] = json.loads((self.directory / "overlay.json").read_text())
         except (OSError, ValueError):

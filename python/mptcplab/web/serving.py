@@ -42,6 +42,8 @@ class Server:
             log_config=None,
             access_log=False,
             lifespan="off",
+            # Nothing that a sender says of itself is believed.
+            proxy_headers=False,
             timeout_graceful_shutdown=GRACE_S,
             # On this machine, compressing costs more than it saves.
             ws_per_message_deflate=False,
