@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_line import PROGRAM, environment, is_refused
+from command_line import PROGRAM, environment, is_refused, mptcplab
 from overlay_lab import CAPTURED_UPLOAD, HOST, PORT, SERVER, UPLOADED, Lab, serving, subflow_bytes, within
 
 pytestmark = pytest.mark.kernel
@@ -269,6 +271,110 @@ def test_without_an_exit_hosts_are_refused(other: Lab) -> None:
     assert other.shown("machine") == before
     refused = other.mptcplab("machine", "join", given.replace("token=", "token=no"))
     assert is_refused(refused, 4, "the token is missing or wrong")
+
+
+def test_what_is_in_the_way_of_an_overlay_is_told(other: Lab) -> None:
+    other.run("machine", "ip", "route", "add", "blackhole", "198.18.0.0/16")
+    refused = other.mptcplab("machine", "overlay", "up", "--sites", "2")
+    assert is_refused(refused, 4, "this machine has a route to 198.18.0.0/16, blackhole")
+    other.run("machine", "ip", "route", "del", "blackhole", "198.18.0.0/16")
+    listen = "import socket; s = socket.create_server(('127.0.0.1', 9000)); print('ready', flush=True); s.accept()"
+    taken = other.popen("machine", sys.executable, "-c", listen)
+    assert taken.stdout is not None
+    assert taken.stdout.readline() == "ready\n"
+    try:
+        refused = other.mptcplab("machine", "overlay", "up", "--sites", "2", "--listen", "127.0.0.1:9000")
+        assert is_refused(refused, 2, "--listen: port 9000: in use; allowed: a free port")
+    finally:
+        taken.kill()
+        taken.communicate()
+    other.run("machine", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    other.run(
+        "machine",
+        "nft",
+        "add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }",
+    )
+    ended = other.mptcplab("machine", "overlay", "up", "--sites", "2", "--exit", "s1")
+    assert "because the chain ip filter FORWARD drops" in ended.err
+    other.mptcplab("machine", "overlay", "down")
+    ended = other.mptcplab("machine", "overlay", "up", "--sites", "2")
+    assert "no host can join it" in ended.err
+    assert "join it:" not in ended.out
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab with an overlay of one site, in which hosts may change what they have."""
+    with serving(Lab(tmp_path_factory.mktemp("near"), "near")) as made:
+        yield made
+        made.mptcplab("machine", "overlay", "down")
+
+
+@pytest.fixture(scope="module")
+def near_url(near: Lab) -> str:
+    return near.up("--sites", "1", "--exit", "s1")
+
+
+def test_tables_and_endpoints_of_a_host_stay_its_own(near: Lab, near_url: str) -> None:
+    near.run("host", "ip", "rule", "add", "pref", "101", "fwmark", "5", "lookup", "7000")
+    near.run("host", "ip", "route", "add", "default", "dev", "lo", "table", "7001")
+    for number in (1, 2, 3):
+        near.run("host", "ip", "address", "add", f"10.99.0.{number}/32", "dev", "lo")
+        near.run("host", "ip", "mptcp", "endpoint", "add", f"10.99.0.{number}", "subflow")
+    before = near.shown()
+    script = "ip route show table 7000; ip route show table 7001; ip route show table 7002; ip mptcp limits"
+    ended = near.mptcplab("host", "join", near_url, "--", "sh", "-c", script)
+    assert ended.status == 0, ended
+    shown = ended.out.splitlines()
+    assert [line.split()[2] for line in shown[:2]] == ["lo", "mptcplab0"]
+    assert "subflows 4" in shown[2]
+    within(lambda: near.shown() == before, "the host to be as before")
+    for number in range(4, 9):
+        near.run("host", "ip", "mptcp", "endpoint", "add", f"10.99.1.{number}", "subflow")
+    assert is_refused(near.mptcplab("host", "join", near_url), 4, "this host has 8 MPTCP endpoints")
+    near.run("host", "ip", "mptcp", "endpoint", "flush")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_command_that_ignores_signals_ends_with_join(near: Lab, near_url: str, number: signal.Signals) -> None:
+    script = "trap '' INT TERM; echo $$; while :; do sleep 0.1; done"
+    joined = near.start("host", "join", near_url, "--", "sh", "-c", script)
+    assert joined.stdout is not None
+    state = ["ps", "-o", "stat=", "-p", joined.stdout.readline().strip()]
+    joined.send_signal(number)
+    joined.wait(60)
+    assert joined.returncode == (128 + signal.SIGKILL if number == signal.SIGINT else -number)
+    # Where nobody asks for its status, a process that has ended stays.
+    within(
+        lambda: subprocess.run(state, capture_output=True, text=True, check=False).stdout.strip()[:1] in ("", "Z"),
+        "the command to end",
+    )
+    joined.communicate()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{}",
+        "[]",
+        "null",
+        '{"result": null}',
+        '{"error": "x"}',
+        '{"result": {"nodes": "x"}}',
+        '{"result": {"nodes": [1]}}',
+    ],
+)
+def test_a_server_that_is_no_host_controller_is_refused(answer: str, tmp_path: Path) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.handle_request).start()
+        ended = mptcplab("join", f"http://127.0.0.1:{server.server_port}/?token=a", cwd=tmp_path)
+    assert is_refused(ended, 3, "is no host controller")
 
 
 def test_a_tunnel_that_carries_only_small_packets_is_refused(lab: Lab, url: str) -> None:

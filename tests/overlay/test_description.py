@@ -69,6 +69,12 @@ def test_the_example_is_that_of_the_page() -> None:
         ("sites: {'s[1-200]': {}}\nmesh: full", "found 200 sites"),
         ("sites: {a: {}, b: {}}\nmesh: [[a, c]]", "unknown site 'c'"),
         ("sites: {a: {}, b: {}}\nmesh: [[a, a]]", "both ends of a tunnel are a"),
+        ("sites: {a: {}, b: {}, c: {}}\nmesh: [[a, b]]", "mesh: site 'c' has no tunnel"),
+        (
+            "sites: {a: {delay: [1ms, 100000s]}}",
+            "sites.a.delay: sites with a longer delay seem lost; allowed: at most 1s",
+        ),
+        ("sites: {a: {rate: 1bit}}", "sites.a.rate: sites with a smaller rate seem lost; allowed: at least 10kbit"),
         ("sites: {a: {}}\npolicy: fastest", "policy: found 'fastest'"),
         ("sites: {'a b': {}}", "'a b' is not a valid name"),
         ("sites: {'s[1-2000]': {}}", "found 2000 sites"),

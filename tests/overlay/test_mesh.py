@@ -10,6 +10,8 @@ from mptcplab.errors import SpecError
 from mptcplab.overlay.membership import BEAT_S, MISSED, Membership
 from mptcplab.overlay.mesh import full, nearest, routes
 
+NAMES = "abcd"
+
 
 def test_each_site_has_a_tunnel_to_its_nearest_ones() -> None:
     draw = random.Random(1)
@@ -35,7 +37,7 @@ def test_groups_that_are_far_apart_are_joined_once() -> None:
 
 def test_routes_of_a_host_share_no_tunnel() -> None:
     mesh: dict[tuple[int, int], float | None] = {(0, 1): 0.01, (1, 3): 0.01, (0, 2): 0.01, (2, 3): 0.05, (0, 3): 0.5}
-    found = routes("edge_disjoint", mesh, [0, 1], [3])
+    found = routes("edge_disjoint", mesh, [0, 1], [3], NAMES)
     assert {node: route[-1] for node, route in found.items()} == {0: 3, 1: 3}
     used = [tuple(sorted(pair)) for route in found.values() for pair in pairwise(route)]
     assert len(used) == len(set(used))
@@ -43,18 +45,18 @@ def test_routes_of_a_host_share_no_tunnel() -> None:
 
 
 def test_a_route_may_be_the_exit_alone() -> None:
-    assert routes("edge_disjoint", {(0, 1): 0.01}, [0, 1], [1]) == {0: [0, 1], 1: [1]}
+    assert routes("edge_disjoint", {(0, 1): 0.01}, [0, 1], [1], NAMES) == {0: [0, 1], 1: [1]}
 
 
 def test_the_nearest_exit_is_taken() -> None:
-    assert routes("shortest", {(0, 1): 0.05, (0, 2): 0.01}, [0], [1, 2]) == {0: [0, 2]}
+    assert routes("shortest", {(0, 1): 0.05, (0, 2): 0.01}, [0], [1, 2], NAMES) == {0: [0, 2]}
 
 
 def test_a_policy_without_enough_routes_refuses() -> None:
-    with pytest.raises(SpecError, match="minimum cut"):
-        routes("edge_disjoint", {(0, 1): 0.01, (1, 2): 0.01}, [0, 1], [2])
+    with pytest.raises(SpecError, match="minimum cut is b - c"):
+        routes("edge_disjoint", {(0, 1): 0.01, (1, 2): 0.01}, [0, 1], [2], NAMES)
     with pytest.raises(SpecError, match="exit"):
-        routes("shortest", {(0, 1): 0.01}, [0], [])
+        routes("shortest", {(0, 1): 0.01}, [0], [], NAMES)
 
 
 def test_a_site_is_dropped_after_three_heartbeats_and_comes_back() -> None:

@@ -139,9 +139,16 @@ def main() -> None:
         # a short command.
         gc.freeze()
     if status == INTERRUPTED:
-        _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)
+        continues = "; the same command without --fresh continues with the runs that are not done"
+        _end(f"interrupted{continues if _has_fresh(asked) else ''}", INTERRUPTED)
     sys.stdout.flush()
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _has_fresh(asked: list[str]) -> bool:
+    """Returns whether a command continues with what is not done unless it has `--fresh`."""
+    command = typer.main.get_group(application()).commands.get("".join(asked))
+    return command is not None and "fresh" in _long_options(command)
 
 
 def _end_wrong_usage(error: Any) -> NoReturn:

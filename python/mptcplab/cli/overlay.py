@@ -56,7 +56,10 @@ def command(
     ] = None,
     listen: Annotated[
         str,
-        typer.Option(help="up: address of the host controller, with a port if it matters.", metavar="ADDRESS[:PORT]"),
+        typer.Option(
+            help="up: address of the host controller; without a port, the first free one from 8450 on.",
+            metavar="ADDRESS[:PORT]",
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="watch: port of the page; 0 is any free one.")] = PORT,
     nearest: Annotated[
@@ -128,7 +131,7 @@ def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, a
     from mptcplab.overlay.state import State
     from mptcplab.web.serving import LOOPBACK, forwarding
 
-    process.start(plan, address, port if port is not None else process.PORT)
+    process.start(plan, address, port)
     running = State().running()
     if as_json:
         print_json(_running_document(running))
@@ -136,6 +139,9 @@ def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, a
     print_line(f"{plan.name} is up: {len(plan.sites)} sites")
     if any(site.at is not None for site in plan.sites):
         _print_changes(call(running.operator, "overlay.status")["sites"])
+    if not any(site.is_exit for site in plan.sites):
+        print_note("no host can join it, because no site is an exit; needed: `exit: true` for a site, or --exit SITE")
+        return
     print_line(f"join it: sudo mptcplab join '{running.host}'")
     if address == LOOPBACK and (command := forwarding(running.host.port)):
         print_note(f"from another machine, forward the port first, on that machine: {command}")

@@ -12,6 +12,8 @@ INSIDE = IPv4Network("198.19.0.0/16")
 HOSTS = IPv4Network("198.19.128.0/17")
 #: The machine itself, as its sites see it.
 MACHINE = OUTSIDE[1]
+#: The machine's own end of the network between local sites.
+DEVICE = "mptcplab-sites"
 #: UDP port of every site and of the coordinator, chosen from the dynamic ports (RFC 6335).
 PORT = 57478
 #: UDP port of VXLAN (RFC 7348, section 5).

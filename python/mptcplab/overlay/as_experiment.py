@@ -66,7 +66,9 @@ def joined_routes(plan: Plan, count: int) -> list[list[int]]:
     pairs = mesh.planned(plan, rtt_s)
     near = sorted(range(len(plan.sites)), key=lambda site: (delays_ns[site], site))[:count]
     exits = {number for number, site in enumerate(plan.sites) if site.is_exit}
-    found = mesh.routes(plan.policy, {pair: rtt_s[pair] for pair in pairs}, near, exits)
+    found = mesh.routes(
+        plan.policy, {pair: rtt_s[pair] for pair in pairs}, near, exits, [site.name for site in plan.sites]
+    )
     return [found[site] for site in near]
 
 

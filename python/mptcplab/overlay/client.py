@@ -66,9 +66,18 @@ def call(server: HostControllerAddress, method: str, **params: Any) -> Any:
     except (OSError, http.client.HTTPException) as error:
         raise OverlayMissing(f"no host controller answers at {place}: {error}") from error
     except ValueError as error:
-        raise OverlayMissing(f"what answers at {place} is no host controller") from error
+        raise no_host_controller(server) from error
     finally:
         connection.close()
-    if not isinstance(answer, dict) or "error" not in answer:
+    if isinstance(answer, dict) and "result" in answer:
         return answer["result"]
-    raise OverlayFailed(f"{method}: {answer['error']['message']} ({answer['error']['code']})")
+    try:
+        problem = f"{method}: {answer['error']['message']} ({answer['error']['code']})"
+    except (KeyError, TypeError):
+        raise no_host_controller(server) from None
+    raise OverlayFailed(problem)
+
+
+def no_host_controller(server: HostControllerAddress) -> OverlayMissing:
+    """Returns the error for an answer that is not one of a host controller."""
+    return OverlayMissing(f"what answers at {server.address}:{server.port} is no host controller")

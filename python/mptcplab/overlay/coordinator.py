@@ -23,6 +23,7 @@ from mptcplab import iproute
 from mptcplab.errors import RunFailed, SpecError
 from mptcplab.overlay import mesh
 from mptcplab.overlay.addresses import (
+    DEVICE,
     HOSTS,
     MACHINE,
     MESH_MTU_BYTES,
@@ -45,8 +46,6 @@ from mptcplab.overlay.plan import Plan
 from mptcplab.overlay.site import HostTunnel, LocalSite, missing
 from mptcplab.overlay.site_elsewhere import SiteElsewhere
 
-#: The machine's own end of the network between local sites.
-DEVICE = "mptcplab-sites"
 #: How often the coordinator looks for silent sites and hosts.
 _LOOK_S = 0.25
 #: A tunnel does not operate once so many echoes in a row are without an answer.
@@ -104,6 +103,7 @@ class Coordinator:
         self._used: set[int] = set()
         self._socket: socket.socket | None = None
         if self._local:
+            _require_free_network()
             # First of all, because a process with threads cannot fork.
             self._orders, self._internet = self._start_internet()
             iproute.batch(
@@ -222,7 +222,8 @@ class Coordinator:
             if monotonic() > deadline:
                 first = self.sites[absent[0]]
                 why = f": {first.problem}" if isinstance(first, SiteElsewhere) and first.problem else ""
-                raise OverlayFailed(f"{len(absent)} sites do not check in, first {self.name_of(first.number)}{why}")
+                told = f"{len(absent)} of {len(self.sites)} sites are silent"
+                raise OverlayFailed(f"{told}, first {self.name_of(first.number)}{why}")
             for site in self._local:
                 if site.number in absent:
                     site.beat()
@@ -405,7 +406,8 @@ class Coordinator:
     def _routes(self, nodes: Sequence[int]) -> dict[int, list[int]]:
         present = self.membership.present
         usable = {(a, b): self.rtt_s(a, b) for a, b in self.mesh if self._is_usable((a, b))}
-        return mesh.routes(self.plan.policy, usable, nodes, {one for one in present if self.sites[one].is_exit})
+        exits = {one for one in present if self.sites[one].is_exit}
+        return mesh.routes(self.plan.policy, usable, nodes, exits, [site.name for site in self.plan.sites])
 
     def _is_usable(self, pair: Pair) -> bool:
         return self.membership.present.issuperset(pair) and pair not in self.silent_tunnels
@@ -528,6 +530,15 @@ class Coordinator:
                 "sent": found.sent if found else 0,
                 "answered": found.answered if found else 0,
             }
+
+
+def _require_free_network() -> None:
+    """Raises OverlayFailed if the network between sites is another one for this machine."""
+    for route in iproute.told("route", "show", "exact", str(OUTSIDE)):
+        way = f"dev {route['dev']}" if "dev" in route else str(route.get("type", ""))
+        raise OverlayFailed(
+            f"this machine has a route to {OUTSIDE}, {way}; sites need this network; first: ip route del {OUTSIDE}"
+        )
 
 
 @contextmanager

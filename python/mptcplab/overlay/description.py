@@ -21,6 +21,8 @@ from mptcplab.units import Duration, Rate
 
 #: A full mesh has a tunnel for each two sites, and each is measured all the time.
 MOST_SITES_OF_FULL_MESH = 50
+#: Beyond these, heartbeats and echoes come too late.
+_LONGEST_DELAY_NS, _SMALLEST_RATE_BPS = 1_000_000_000, 10_000
 #: What `--sites N` gives every site, and its mesh.
 _DEFAULT_DELAY = ("2ms", "60ms")
 _DEFAULT_NEIGHBOURS = 4
@@ -52,6 +54,10 @@ class SiteSettings(Model):
 
     @model_validator(mode="after")
     def _possible(self) -> SiteSettings:
+        if max(map(int, self.delay)) > _LONGEST_DELAY_NS:
+            raise described("sites with a longer delay seem lost", "at most 1s", field="delay")
+        if self.rate is not None and int(self.rate) < _SMALLEST_RATE_BPS:
+            raise described("sites with a smaller rate seem lost", "at least 10kbit", field="rate")
         if self.at is None:
             given = [field for field in ("address", "touch") if field in self.model_fields_set]
             for field in given + (["forwarding"] if self.forwarding == "openflow" else []):
@@ -110,6 +116,10 @@ class OverlayDescription(Model):
                         raise described(f"unknown site '{end}'", "names of sites", field="mesh")
                 if pair[0] == pair[1]:
                     raise described(f"both ends of a tunnel are {pair[0]}", "two sites", field="mesh")
+            joined = {end for pair in self.mesh for end in pair}
+            for name in names:
+                if name not in joined:
+                    raise described(f"site '{name}' has no tunnel", "one for each site", field="mesh")
         return self
 
     def _names(self) -> dict[str, SiteSettings]:

@@ -1,7 +1,7 @@
 """A process that takes back what a program changed on its machine, however that program ends: a host
 that joins an overlay, or a site on a machine of its own.
 
-It gets lines of JSON: a command each, a setting, a directory, or the call of a method. When they
+It gets lines of JSON: a command each, a setting, a limit, a directory, or the call of a method. When they
 end, it carries them out, the last one first. It is in a session of its own, so that no signal to
 the group of the program reaches it.
 """
@@ -48,6 +48,12 @@ class Guardian:
         """Records a call of the host controller."""
         self._tell({"call": method, "url": url, "params": params})
 
+    def will_lower_limit(self, raised: int, before: int) -> None:
+        """Records what the limit on subflows will be again, unless another program changes it from
+        `raised`, as a host that joins later does.
+        """
+        self._tell({"raised": raised, "before": before})
+
     def will_write(self, path: Path, text: str) -> None:
         """Records what a setting of the kernel will be again."""
         self._tell({"write": str(path), "text": text})
@@ -91,10 +97,19 @@ def _take_back(order: dict[str, Any]) -> None:
             subprocess.run(order["run"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         elif "write" in order:
             Path(order["write"]).write_text(order["text"])
+        elif "raised" in order:
+            _lower_limit(order["raised"], order["before"])
         elif "remove" in order:
             _remove(Path(order["remove"]))
         else:
             _call(order)
+
+
+def _lower_limit(raised: int, before: int) -> None:
+    limits = ["ip", "mptcp", "limits"]
+    shown = subprocess.run([*limits, "show"], capture_output=True, text=True, check=False).stdout.split()
+    if shown[shown.index("subflows") + 1 :][:1] == [str(raised)]:
+        subprocess.run([*limits, "set", "subflows", str(before)], stdin=subprocess.DEVNULL, check=False)
 
 
 def _remove(directory: Path) -> None:

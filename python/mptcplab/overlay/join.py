@@ -12,15 +12,18 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from time import monotonic
 from typing import Any
 
 from mptcplab import iproute
-from mptcplab.errors import PrivilegeError, UsageError
-from mptcplab.overlay.client import HostControllerAddress, call
+from mptcplab.errors import PrivilegeError, RunFailed, UsageError
+from mptcplab.overlay.children import end_with
+from mptcplab.overlay.client import HostControllerAddress, call, no_host_controller
 from mptcplab.overlay.failure import OverlayFailed
 from mptcplab.overlay.guardian import Guardian
 from mptcplab.overlay.messages import HEADER, HEADERS_BYTES, Address, Kind, packed, received, send, udp_socket
@@ -36,6 +39,12 @@ SILENT_S = 30.0
 #: What every tunnel has to carry: an IPv4 packet of the host.
 PROVEN_BYTES = 1400
 _PROOF_S, _PROOF_EVERY_S = 3.0, 0.25
+#: How long the command may take to end after SIGTERM.
+_END_S = 5.0
+#: The largest limit on subflows that the kernel takes: MPTCP_PM_ADDR_MAX (net/mptcp/protocol.h).
+_MOST_SUBFLOWS = 8
+#: What ip(8) says if the kernel takes no further endpoint.
+_TOO_MANY_ENDPOINTS = "too many addresses"
 _BATCH = 32
 _LARGEST_PACKET = 1 << 16
 
@@ -140,46 +149,53 @@ class Membership:
 
     def _nearest(self, count: int) -> list[str]:
         """Returns the sites with the smallest round-trip times."""
-        nodes = call(self._server, "overlay.nodes")["nodes"]
+        with _understood(self._server):
+            nodes = [
+                (str(one["node"]), (str(IPv4Address(one["address"])), _port(one["port"])))
+                for one in call(self._server, "overlay.nodes")["nodes"]
+            ]
         if count > len(nodes):
             raise UsageError(f"--nearest {count}: {len(nodes)} sites operate; allowed: as many")
-        self.measured = nearest({one["node"]: (one["address"], one["port"]) for one in nodes}, count)
+        self.measured = nearest(dict(nodes), count)
         if len(self.measured) < count:
-            first = nodes[0]
+            address, port = nodes[0][1]
             raise OverlayFailed(
                 f"{len(self.measured)} of {len(nodes)} sites answer; needed: {count}; "
-                f"is UDP port {first['port']} of {first['address']} reachable from here?"
+                f"is UDP port {port} of {address} reachable from here?"
             )
         return list(self.measured)
 
     def _connect(self, nodes: Sequence[str]) -> None:
-        given: dict[str, Any] = call(self._server, "overlay.connect", nodes=list(nodes))
-        self._guardian.will_call(str(self._server), "overlay.disconnect", connection=given["connection"])
-        self.mtu = given["mtu"]
-        for one in given["tunnels"]:
-            outside = udp_socket("0.0.0.0", 0)
-            self.tunnels.append(
-                Tunnel(
-                    node=one["node"],
-                    site=(one["site_address"], one["port"]),
-                    number=one["number"],
-                    key=int(one["key"], 16),
-                    address=one["address"],
-                    route=one["route"],
-                    exit_address=one["exit_address"],
-                    socket=outside,
-                    rtt_s=self.measured[one["node"]],
-                )
-            )
+        with _understood(self._server):
+            given: dict[str, Any] = call(self._server, "overlay.connect", nodes=list(nodes))
+            self._guardian.will_call(str(self._server), "overlay.disconnect", connection=given["connection"])
+            self.mtu = int(given["mtu"])
+            self.tunnels = [self._given(one) for one in given["tunnels"]]
+
+    def _given(self, one: dict[str, Any]) -> Tunnel:
+        """Returns a tunnel by its parameters."""
+        return Tunnel(
+            node=one["node"],
+            site=(str(IPv4Address(one["site_address"])), _port(one["port"])),
+            number=int(one["number"]),
+            key=int(one["key"], 16),
+            address=str(IPv4Address(one["address"])),
+            route=list(map(str, one["route"])),
+            exit_address=str(IPv4Address(one["exit_address"])),
+            socket=udp_socket("0.0.0.0", 0),
+            rtt_s=self.measured[one["node"]],
+        )
 
     def _raise_limit(self) -> None:
-        """Lets connections have a further subflow for each tunnel."""
+        """Lets connections have a further subflow for each tunnel and each endpoint of the host's own."""
         # ip(8) of 2022 has no JSON for MPTCP. The text is the same in all versions.
         words = iproute.run("ip", "mptcp", "limits", "show").split()
         before = int(words[words.index("subflows") + 1])
-        if before < len(self.tunnels):
-            self._guardian.will_run(["ip", "mptcp", "limits", "set", "subflows", str(before)])
-            iproute.run("ip", "mptcp", "limits", "set", "subflows", str(len(self.tunnels)))
+        own = sum("subflow" in endpoint for endpoint in _endpoints())
+        wanted = min(own + len(self.tunnels), _MOST_SUBFLOWS)
+        if before < wanted:
+            self._guardian.will_lower_limit(wanted, before)
+            iproute.run("ip", "mptcp", "limits", "set", "subflows", str(wanted))
 
     def _set_up(self, tunnel: Tunnel) -> None:
         """Makes the device, its address, rule and table."""
@@ -202,7 +218,15 @@ class Membership:
         """
         endpoint = self._free_endpoint()
         self._guardian.will_run(["ip", "mptcp", "endpoint", "delete", "id", str(endpoint)])
-        iproute.run("ip", *f"mptcp endpoint add {tunnel.address} id {endpoint} dev {tunnel.device} subflow".split())
+        try:
+            iproute.run("ip", *f"mptcp endpoint add {tunnel.address} id {endpoint} dev {tunnel.device} subflow".split())
+        except RunFailed as error:
+            if _TOO_MANY_ENDPOINTS not in str(error):
+                raise
+            raise OverlayFailed(
+                f"this host has {len(_endpoints())} MPTCP endpoints, and its kernel takes no more; needed: one for "
+                "each tunnel; first: ip mptcp endpoint delete id ID, or a smaller --nearest"
+            ) from None
 
     def _prove_routes(self) -> None:
         """Raises OverlayFailed unless packets of each tunnel reach its exit and come back."""
@@ -231,12 +255,18 @@ class Membership:
             )
 
     def _free_table(self) -> int:
-        taken = {rule["priority"] for rule in iproute.told("rule", "show")}
-        return next(number for number in range(FIRST_TABLE, 2 * FIRST_TABLE) if number not in taken)
+        """Returns the number of a table without routes that no rule names, which no rule has as its
+        priority either.
+        """
+        taken = {str(rule.get(name)) for rule in iproute.told("-N", "rule", "show") for name in ("priority", "table")}
+        return next(
+            number
+            for number in range(FIRST_TABLE, 2 * FIRST_TABLE)
+            if str(number) not in taken and not iproute.told("-N", "route", "show", "table", str(number))
+        )
 
     def _free_endpoint(self) -> int:
-        lines = [line.split() for line in iproute.run("ip", "mptcp", "endpoint", "show").splitlines()]
-        taken = {int(words[words.index("id") + 1]) for words in lines}
+        taken = {int(words[words.index("id") + 1]) for words in _endpoints()}
         free = [number for number in range(1, 256) if number not in taken]
         if not free:
             raise OverlayFailed("this host has 255 MPTCP endpoints; allowed: fewer, so that one is free")
@@ -277,24 +307,60 @@ class Membership:
             task.cancel()
         if program is not None and program.returncode is None:
             program.terminate()
-            await program.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(program.wait(), _END_S)
+            if program.returncode is None:
+                program.kill()
+                await program.wait()
         if waiting[1].done() and not waiting[1].cancelled():
             waiting[1].result()
         return 0 if program is None else _exit_status(program.returncode or 0)
 
     async def _keep_alive(self, has_command: bool) -> None:
+        is_told = False
         while True:
             for tunnel in self.tunnels:
                 tunnel.ask()
             await asyncio.sleep(ALIVE_S)
             silent_s = min(monotonic() - tunnel.heard_s for tunnel in self.tunnels)
+            problem = f"the overlay has been silent for {silent_s:.0f} s"
             if silent_s > SILENT_S and not has_command:
-                raise OverlayFailed(f"the overlay has been silent for {silent_s:.0f} s")
+                raise OverlayFailed(problem)
+            if silent_s > SILENT_S and not is_told:
+                told = f"note: {problem}; it may have dropped this host, and the command goes on without it"
+                print(told, file=sys.stderr, flush=True)
+            is_told = silent_s > SILENT_S
+
+
+@contextmanager
+def _understood(server: HostControllerAddress) -> Iterator[None]:
+    """Raises OverlayMissing for an answer without what is needed of it."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise no_host_controller(server) from None
+
+
+def _port(given: Any) -> int:
+    if not 0 < int(given) < 1 << 16:
+        raise ValueError(given)
+    return int(given)
+
+
+def _endpoints() -> list[list[str]]:
+    """Returns the words of each MPTCP endpoint."""
+    return [line.split() for line in iproute.run("ip", "mptcp", "endpoint", "show").splitlines()]
 
 
 async def _started(command: Sequence[str]) -> asyncio.subprocess.Process:
+    own = os.getpid()
+
+    def end_with_this_process() -> None:
+        if not end_with(own):
+            os._exit(1)
+
     try:
-        return await asyncio.create_subprocess_exec(*command)
+        return await asyncio.create_subprocess_exec(*command, preexec_fn=end_with_this_process)
     except OSError as error:
         raise UsageError(f"{command[0]}: {error.strerror}; allowed: a program") from error
 

@@ -11,8 +11,8 @@ from mptcplab.paths import POLICIES, Edge, Graph
 
 #: Two sites, the smaller number first.
 Pair = tuple[int, int]
-#: The node of the graph that stands for a host.
-_HOST = "host"
+#: The node of the graph that stands for a host. No site has a name with a space.
+_HOST = "the host"
 #: The cost of a tunnel whose round-trip time is not measured yet, in microseconds.
 _UNMEASURED_US = 1_000_000
 
@@ -63,19 +63,24 @@ def _group(groups: list[int], site: int) -> int:
 
 
 def routes(
-    policy: str, mesh: Mapping[Pair, float | None], nodes: Sequence[int], exits: Collection[int]
+    policy: str,
+    mesh: Mapping[Pair, float | None],
+    nodes: Sequence[int],
+    exits: Collection[int],
+    names: Sequence[str],
 ) -> dict[int, list[int]]:
     """Returns for each of the nodes a route of sites from it to one exit, the one with the lowest
     total round-trip time.
 
-    `mesh` has the round-trip time of each tunnel that can be used. Raises SpecError if the policy
+    `mesh` has the round-trip time of each tunnel that can be used, and `names` the name of each site.
+    Raises SpecError if the policy
     finds no such routes to any exit.
     """
     found: list[tuple[int, dict[int, list[int]]]] = []
     refused: SpecError | None = None
     for target in sorted(exits):
         try:
-            found.append(_routes_to(policy, mesh, nodes, target))
+            found.append(_routes_to(policy, mesh, nodes, target, names))
         except SpecError as error:
             refused = error
     if found:
@@ -84,21 +89,24 @@ def routes(
 
 
 def _routes_to(
-    policy: str, mesh: Mapping[Pair, float | None], nodes: Sequence[int], target: int
+    policy: str, mesh: Mapping[Pair, float | None], nodes: Sequence[int], target: int, names: Sequence[str]
 ) -> tuple[int, dict[int, list[int]]]:
     """Returns the total cost in microseconds, and a route for each node."""
+    numbers = {name: number for number, name in enumerate(names)}
     edges = [
-        Edge(f"{a}-{b}", (str(a), str(b)), _UNMEASURED_US if rtt is None else round(rtt * 1e6))
+        Edge(f"{names[a]} - {names[b]}", (names[a], names[b]), _UNMEASURED_US if rtt is None else round(rtt * 1e6))
         for (a, b), rtt in mesh.items()
     ]
     function = POLICIES[policy].function
     if policy == "shortest":
-        graph = Graph(edges, map(str, (*nodes, target)))
-        ways = {node: function(graph, str(node), str(target), 1)[0] for node in nodes}
+        graph = Graph(edges, [names[node] for node in (*nodes, target)])
+        ways = {node: function(graph, names[node], names[target], 1)[0] for node in nodes}
         cost = sum(graph.cost_of(way) for way in ways.values())
-        return cost, {node: [int(one) for one in graph.nodes_of(way, str(node))] for node, way in ways.items()}
+        return cost, {node: [numbers[one] for one in graph.nodes_of(way, names[node])] for node, way in ways.items()}
     # Routes from the host share no tunnel, and each begins with another tunnel of the host.
-    graph = Graph([*edges, *(Edge(f"host-{node}", (_HOST, str(node)), 0) for node in nodes)], [str(target)])
-    ways_of_host = function(graph, _HOST, str(target), len(nodes))
-    passed = [[int(one) for one in graph.nodes_of(way, _HOST)[1:]] for way in ways_of_host]
+    graph = Graph(
+        [*edges, *(Edge(f"{_HOST} - {names[node]}", (_HOST, names[node]), 0) for node in nodes)], [names[target]]
+    )
+    ways_of_host = function(graph, _HOST, names[target], len(nodes))
+    passed = [[numbers[one] for one in graph.nodes_of(way, _HOST)[1:]] for way in ways_of_host]
     return sum(map(graph.cost_of, ways_of_host)), {sites[0]: sites for sites in passed}

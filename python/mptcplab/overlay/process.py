@@ -18,6 +18,7 @@ from typing import Any
 
 from mptcplab import iproute
 from mptcplab.errors import MptcplabError, PrivilegeError, UsageError
+from mptcplab.overlay.addresses import DEVICE
 from mptcplab.overlay.connections import MOST, server
 from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
 from mptcplab.overlay.plan import Plan
@@ -32,7 +33,7 @@ _ERRORS: dict[int, type[MptcplabError]] = {2: UsageError, 3: OverlayMissing}
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 
 
-def start(plan: Plan, address: str, port: int) -> None:
+def start(plan: Plan, address: str, port: int | None) -> None:
     """Starts the process of an overlay, and returns when all of it is up. Raises what that process
     raised. The process goes on when this one ends.
     """
@@ -85,12 +86,32 @@ def _require(plan: Plan) -> None:
 
 
 def why_exits_end_here(plan: Plan) -> str | None:
-    """Returns why packets of exits do not leave this machine; None if they do, or without exits."""
-    if not _local_exits(plan) or _FORWARDING.read_text().strip() == "1":
+    """Returns why packets of exits may not leave this machine; None if nothing is known, or without
+    exits.
+    """
+    if not _local_exits(plan):
+        return None
+    if _FORWARDING.read_text().strip() != "1":
+        return (
+            "exits reach this machine and nothing behind it, because it does not forward: "
+            "sysctl -w net.ipv4.ip_forward=1"
+        )
+    if (chain := _dropping_chain()) is None:
         return None
     return (
-        "exits reach this machine and nothing behind it, because it does not forward: sysctl -w net.ipv4.ip_forward=1"
+        f"exits may reach nothing behind this machine, because the chain {chain} drops what no rule of it accepts: "
+        f"nft insert rule {chain} iifname {DEVICE} accept; nft insert rule {chain} oifname {DEVICE} accept"
     )
+
+
+def _dropping_chain() -> str | None:
+    """Returns the family, table and name of a chain that drops forwarded IPv4 packets by default."""
+    with suppress(MptcplabError, ValueError):
+        for one in json.loads(iproute.run("nft", "-j", "list", "chains"))["nftables"]:
+            chain = one.get("chain", {})
+            if (chain.get("hook"), chain.get("policy")) == ("forward", "drop") and chain["family"] in ("ip", "inet"):
+                return f"{chain['family']} {chain['table']} {chain['name']}"
+    return None
 
 
 def _local_exits(plan: Plan) -> bool:
@@ -123,16 +144,22 @@ def _raise_limit(plan: Plan) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted) if hard == resource.RLIM_INFINITY else hard, hard))
 
 
-def _hold(plan: Plan, address: str, port: int, state: State) -> None:
+def _hold(plan: Plan, address: str, port: int | None, state: State) -> None:
     from mptcplab.overlay.coordinator import Coordinator
-    from mptcplab.web.serving import bound
 
-    listening = bound(port, _own(address))
+    listening = _listening(_own(address), port)
     coordinator = Coordinator(plan)
     try:
         asyncio.run(_serve(coordinator, listening, state))
     finally:
         coordinator.close()
+
+
+def _listening(address: str, port: int | None) -> socket.socket:
+    """Returns a socket on a port that was given, and no other, or else on the first free one."""
+    from mptcplab.web.serving import MORE_PORTS, bound
+
+    return bound(PORT if port is None else port, address, option="--listen: port", more=0 if port else MORE_PORTS)
 
 
 def _own(address: str) -> str:

@@ -68,9 +68,11 @@ class Server:
         self._socket.close()
 
 
-def bound(port: int, address: str = LOOPBACK) -> socket.socket:
-    """Returns a socket that listens on the first free port; for 0, on any. Raises UsageError."""
-    for candidate in range(port, port + 1 + MORE_PORTS) if port else [0]:
+def bound(port: int, address: str = LOOPBACK, *, option: str = "--port", more: int = MORE_PORTS) -> socket.socket:
+    """Returns a socket that listens on the first free port of this one and `more`; for 0, on any.
+    `option` begins the message. Raises UsageError.
+    """
+    for candidate in range(port, port + 1 + more) if port else [0]:
         found = socket.socket()
         # A server that has just ended does not keep its port busy.
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -82,7 +84,8 @@ def bound(port: int, address: str = LOOPBACK) -> socket.socket:
             found.close()
         else:
             return found
-    raise UsageError(f"--port {port}: in use, as are the next {MORE_PORTS}; allowed: a free port")
+    others = f", as are the next {more}" if more else ""
+    raise UsageError(f"{option} {port}: in use{others}; allowed: a free port")
 
 
 def forwarding(port: int, environment: Mapping[str, str] = os.environ) -> str | None:
