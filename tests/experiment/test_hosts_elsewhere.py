@@ -62,6 +62,10 @@ def test_reaching_a_machine_needs_consent_in_real_time() -> None:
         (", address: fd00::3", "", "machines.lab3: the machine has no address"),
         ("fd00::3", "lab3.example", "invalid address 'lab3.example'"),
         ("ssh://root@192.0.2.7", "docker:lab2", "machines.lab2.at: 'docker:lab2' is not a machine"),
+        ("fd00::3", "0.0.0.0", "invalid address '0.0.0.0'"),
+        ("fd00::3", "224.0.0.1", "invalid address '224.0.0.1'"),
+        ("'exec:docker exec -i c1'", '"exec:\'x"', "machines.lab3.at: No closing quotation; allowed: a command line"),
+        ("exec:docker exec -i c1", "exec:", "machines.lab3.at: no command; allowed: a command line"),
         ("lab3: {at", "lab2: {at", "lab2"),
     ],
 )

@@ -58,6 +58,7 @@ def test_the_example_is_that_of_the_page() -> None:
         ("sites: {a: {}, 'a[1-2]': {}, a1: {}}", "two sites have the name 'a1'"),
         ("sites: {a: {delay: 5}}", "sites.a.delay"),
         ("sites: {a: {on: b}}", "unknown field 'on'"),
+        ("sites: {a: {at: 'ssh://a b@c'}}", "sites.a.at: found 'ssh://a b@c'; allowed: ssh://[USER@]HOST[:PORT]"),
         ("sites: {a: {at: lab2}}", "sites.a.at: found 'lab2'; allowed: ssh://[USER@]HOST[:PORT]"),
         ("sites: {a: {at: 'ssh://b', delay: 1ms}}", "delay of a machine that has a real link"),
         ("sites: {a: {at: 'ssh://b', exit: true}}", "an exit changes its machine; allowed: `touch: true`"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
@@ -39,6 +40,8 @@ class Machine(Model):
         if not self.at.startswith(FORMS):
             allowed = "ssh://[USER@]HOST[:PORT], qemu:SERIES, qemu:PATH/bzImage or exec:COMMAND"
             raise described(f"'{self.at}' is not a machine", allowed, field="at")
+        if self.at.startswith(COMMAND):
+            _require_command(self.at.removeprefix(COMMAND))
         if self.at.startswith(GUEST) and self.address is not None:
             raise described("a guest has no address", "a guest without address", field="address")
         if self.at.startswith(GUEST) and self.touch:
@@ -49,12 +52,21 @@ class Machine(Model):
                 raise described("the machine has no address", allowed, field="address")
             return self
         try:
-            ipaddress.ip_address(self.address)
+            address = ipaddress.ip_address(self.address)
         except ValueError:
-            raise described(
-                f"invalid address '{self.address}'", "an IP address, as in 192.0.2.7", field="address"
-            ) from None
+            address = None
+        if address is None or address.is_unspecified or address.is_multicast:
+            raise described(f"invalid address '{self.address}'", "an IP address, as in 192.0.2.7", field="address")
         return self
+
+
+def _require_command(text: str) -> None:
+    try:
+        problem = "no command" if not shlex.split(text) else None
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        raise described(problem, "a command line, as in exec:docker exec -i c1", field="at")
 
 
 def resolved(experiment: Experiment) -> dict[str, form.Machine]:

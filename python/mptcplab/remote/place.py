@@ -21,7 +21,7 @@ STACKS = (KERNEL, "userspace")
 KINDS = ("ssh", "qemu", "exec")
 
 _PLACE = re.compile(rf"(?:(?P<stack>[a-z]+)\+)?(?P<kind>{'|'.join(KINDS)}):(?P<rest>.*)", re.DOTALL)
-_SSH = re.compile(r"//(?:(?P<user>[^@/]+)@)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/@\[\]]+)(?::(?P<port>\d+))?/?")
+_SSH = re.compile(r"//(?:(?P<user>[^\s@/]+)@)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/@\[\]]+)(?::(?P<port>\d+))?/?")
 
 
 class Reached(Protocol):
