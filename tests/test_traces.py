@@ -5,12 +5,14 @@ synthetic traces.
 from __future__ import annotations
 
 import os
+import re
 import runpy
+import shlex
 from pathlib import Path
 from statistics import median
 
 import pytest
-from command_line import Ended, mptcplab
+from command_line import Ended, is_refused, mptcplab
 from mptcplab.errors import SpecError, UsageError
 from mptcplab.traces import formats, library
 from mptcplab.traces.conversion import convert, format_for
@@ -201,6 +203,24 @@ def test_the_command_lists_shows_and_converts(tmp_path: Path) -> None:
     assert "has no licence line" in refused.err
     assert run("convert", "mine.trace", "mine.csv", "--licence", "CC0", "--source", "a walk").status == 0
     assert (tmp_path / "mine.csv").read_text().startswith("# source: a walk\n# licence: CC0\ntime_s,until_s,rate_bps\n")
+
+
+def test_the_example_of_the_help_works(tmp_path: Path) -> None:
+    shown = re.search(r"^ *Example: mptcplab (.*)", mptcplab("traces", "--help", cwd=tmp_path).out, re.MULTILINE)
+    assert shown
+    assert mptcplab(*shown[1].split(), cwd=tmp_path).out.startswith("wrote lte-driving.down, ")
+
+
+REFUSED = {
+    "show lte-drivin-down": "there is no trace 'lte-drivin-down', did you mean 'lte-driving-down'?; allowed: a file, or ",
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_a_wrong_command_line_is_refused_in_one_line(tmp_path: Path, arguments: str) -> None:
+    ended = mptcplab("traces", *shlex.split(arguments), cwd=tmp_path)
+    assert is_refused(ended, 2, REFUSED[arguments])
+    assert ended.err.count("\n") == 1
 
 
 # ---- synthetic and measured traces ----

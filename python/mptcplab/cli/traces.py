@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mptcplab.traces.library import Found
     from mptcplab.traces.statistics import Statistics
 
-EXAMPLE = "Example: mptcplab traces convert lte-driving lte-driving.down"
+EXAMPLE = "Example: mptcplab traces convert lte-driving-down lte-driving.down"
 MISSING = "-"
 
 

@@ -86,13 +86,20 @@ def names() -> list[str]:
 
 
 def resolved(name: str) -> Path:
-    """Returns the file that a command line names: a file, a synthetic trace or a measured one."""
+    """Returns the file that a command line names: a file, a synthetic trace or a measured one. Raises
+    UnknownTrace for a name without a folder that is none of these.
+    """
     if name in synthetic_names():
         return synthetic(name)
     path = Path(name).expanduser()
-    if path.is_file() or folder() is None or path.is_absolute():
+    place = folder()
+    is_path = len(path.parts) != 1
+    if path.is_absolute() or path.exists() or (is_path and place is None):
         return path
-    return measured(name)
+    if place is not None and (is_path or (place / path).is_file()):
+        return measured(name)
+    allowed = f"a file, or one of {', '.join(synthetic_names())}"
+    raise UnknownTrace(f"there is no trace '{name}'{_hint(name, names())}", allowed=allowed)
 
 
 def load(path: Path, columns: Mapping[str, str] | None = None) -> tuple[Trace, str]:
