@@ -175,6 +175,12 @@ def test_a_trace_without_a_licence_line_is_not_converted(tmp_path: Path) -> None
         convert(trace, tmp_path / "out.csv", format_for(tmp_path / "out.csv", None), 100 * MS)
 
 
+def test_a_licence_of_two_lines_is_not_written_because_it_would_not_be_read() -> None:
+    trace = Trace(SECOND, rates=(Step(0, 9),), origin=Origin(None, "CC0\nBY"))
+    with pytest.raises(UsageError, match=r"out.csv: licence: found 'CC0\\nBY'; allowed: a text of one line"):
+        convert(trace, Path("out.csv"), formats.FORMATS["csv"], 100 * MS)
+
+
 def test_a_trace_without_a_rate_is_only_written_as_csv(tmp_path: Path) -> None:
     trace = Trace(SECOND, delays=(Step(0, 9),), origin=Origin(None, "CC0"))
     with pytest.raises(UsageError, match="the trace has no rate, which format rates is; allowed: csv"):
@@ -213,6 +219,8 @@ def test_the_example_of_the_help_works(tmp_path: Path) -> None:
 
 REFUSED = {
     "show lte-drivin-down": "there is no trace 'lte-drivin-down', did you mean 'lte-driving-down'?; allowed: a file, or ",
+    "convert leo-up new.csv --licence ' '": "--licence: found ' '; allowed: a text of one line",
+    "convert leo-up new.down --source 'a\nb'": "--source: found 'a\\nb'; allowed: a text of one line",
 }
 
 

@@ -79,7 +79,7 @@ def command(
     if action is Action.show:
         _show(found, export, forms, as_json=as_json)
     else:
-        _convert(found, Path(given[1]), to, every, (source, licence), as_json=as_json)
+        _convert(found, Path(given[1]), to, every, {"source": source, "licence": licence}, as_json=as_json)
 
 
 def _columns(given: list[str]) -> dict[str, str]:
@@ -204,11 +204,12 @@ def _pictures(found: Found, exporter: Exporter) -> list[Path]:
 
 
 def _convert(
-    found: Found, output: Path, to: str | None, every: str, origin: tuple[str | None, str | None], *, as_json: bool
+    found: Found, output: Path, to: str | None, every: str, given: Mapping[str, str | None], *, as_json: bool
 ) -> None:
     from dataclasses import replace
 
     from mptcplab.cli.output import print_json, print_line, print_note, write_text
+    from mptcplab.traces import origins
     from mptcplab.traces.conversion import convert, format_for
     from mptcplab.traces.model import Origin
     from mptcplab.units import Duration, QuantityError
@@ -219,8 +220,9 @@ def _convert(
         raise UsageError(f"--every {every}: {error}") from None
     if every_ns < 1_000_000:
         raise UsageError(f"--every {every}: is too short; allowed: at least 1ms")
+    named = Origin(**{key: origins.line(text, f"--{key}") for key, text in given.items() if text is not None})
     known = found.trace.origin
-    trace = replace(found.trace, origin=Origin(known.source or origin[0], known.licence or origin[1]))
+    trace = replace(found.trace, origin=Origin(known.source or named.source, known.licence or named.licence))
     converted = convert(trace, output, format_for(output, to), every_ns)
     for path, text in converted.contents.items():
         write_text(path, text)

@@ -51,13 +51,17 @@ def convert(trace: Trace, output: Path, to: Format, every_ns: int) -> Converted:
     """Returns the files of a trace in another format. Formats with rates get one for each interval
     of `every_ns`, if the trace has opportunities.
 
-    Raises UsageError if the trace has no licence line, or no capacity where the format needs one.
+    Raises UsageError if the trace has no licence line, a source or licence of several lines, or no
+    capacity where the format needs one.
     """
+    if trace.origin.source is not None:
+        origins.line(trace.origin.source, f"{output}: source")
     if trace.origin.licence is None:
         raise UsageError(
             f"{output}: the trace has no licence line, without which nobody may pass it on; allowed: a line "
             f"'# licence: ..' in it, {origins.OF_FOLDER} beside it, or --licence TEXT"
         )
+    origins.line(trace.origin.licence, f"{output}: licence")
     if not trace.has_capacity and "losses" not in to.keeps:
         raise UsageError(f"{output}: the trace has no rate, which format {to.name} is; allowed: csv")
     intervals = trace.period_ns // every_ns

@@ -12,11 +12,13 @@ from typing import Any
 
 from mptcplab import document
 from mptcplab.document import Node, wrong
+from mptcplab.errors import UsageError
 from mptcplab.traces.model import Origin
 
 SUFFIX = ".origin.yaml"
 OF_FOLDER = "origin.yaml"
 _KEYS = ("source", "licence", "columns")
+_LINE = "a text of one line"
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,22 @@ def _read(tree: Node) -> Beside:
 def _text(tree: Node, path: tuple[str, ...]) -> str:
     node = tree.find(path)
     value: Any = node.value if node else None
-    if not isinstance(value, str) or not value.strip() or "\n" in value.strip():
-        raise wrong(tree, path, f"found {document.kind_of(value)}", "a text of one line")
+    if not isinstance(value, str) or not _is_line(value):
+        raise wrong(tree, path, f"found {document.kind_of(value)}", _LINE)
     return value.strip()
+
+
+def _is_line(text: str) -> bool:
+    return len(text.strip().splitlines()) == 1
+
+
+def line(text: str, place: str) -> str:
+    """Returns a source or a licence without blanks around it. Raises UsageError if it is empty or
+    has several lines, because no file could keep it.
+    """
+    if not _is_line(text):
+        raise UsageError(f"{place}: found {text[:40]!r}; allowed: {_LINE}")
+    return text.strip()
 
 
 def text(origin: Origin) -> str:
