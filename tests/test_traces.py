@@ -81,12 +81,17 @@ def test_time_between_an_end_and_the_next_begin_is_left_out(tmp_path: Path) -> N
     assert trace.period_ns == 5 * SECOND
 
 
-def test_a_pair_of_cellreplay_is_one_trace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [(0, 1, 5), ()])
+def test_a_pair_of_cellreplay_is_one_trace(tmp_path: Path, first: tuple[int, ...]) -> None:
     (tmp_path / "up-pdo").write_text("1\n2\n1000\n")
-    trace = read(tmp_path, "0 20 0 1 5\n500 30 0 0 0\n2000 10 0\n", "up-delay-light-pdo")
+    light = " ".join(str(number) for number in (0, 20, *first))
+    trace = read(tmp_path, f"{light}\n500 30 0 0 0\n2000 10 0\n", "up-delay-light-pdo")
     assert trace.opportunities_ns == (0, 1 * MS, 2 * MS)
     assert trace.delays == (Step(0, 20 * MS), Step(500 * MS, 30 * MS))
-    assert [train.opportunities_ns for train in trace.trains] == [(0, 1 * MS, 5 * MS), (0, 0, 0)]
+    assert [train.opportunities_ns for train in trace.trains] == [
+        tuple(number * MS for number in first),
+        (0, 0, 0),
+    ]
 
 
 WRONG = {

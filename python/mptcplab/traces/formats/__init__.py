@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +37,8 @@ class Format:
     keeps: frozenset[str] = frozenset()
     #: How many opportunities it can have.
     most_opportunities: int | None = None
+    #: The end of a name that is this format's alone.
+    ending: str | None = None
 
 
 #: The formats, in the order in which a file is tried.
@@ -63,16 +66,20 @@ FORMATS = {
             False,
             frozenset({"delays", "trains"}),
             mahimahi.MOST_OPPORTUNITIES,
+            cellreplay.LIGHT,
         ),
     )
 }
 
 
 def format_of(text: Text) -> Format:
-    """Returns the format of a file. Raises TraceError if it has none."""
-    for one in FORMATS.values():
-        if one.fits(text):
-            return one
+    """Returns the format of a file: that which its name tells, otherwise the first that its first
+    line fits. Raises TraceError if it has none.
+    """
+    named = (one for one in FORMATS.values() if one.ending and text.file.endswith(one.ending))
+    fitting = (one for one in FORMATS.values() if one.fits(text))
+    for one in itertools.chain(named, fitting):
+        return one
     first = text.rows[0]
     allowed = "; ".join(f"{one.name}: {one.summary}" for one in FORMATS.values())
     raise first.wrong(f"no format has a line such as '{first.text[:40]}'", allowed)

@@ -19,7 +19,7 @@ from mptcplab.traces.model import Step, Trace, Train, merged
 from mptcplab.traces.text import Text
 
 SUMMARY = "pairs NAME-delay-light-pdo (milliseconds: time, delay, opportunities after the first packet) and NAME-pdo"
-_LIGHT, _HEAVY = "-delay-light-pdo", "-pdo"
+LIGHT, _HEAVY = "-delay-light-pdo", "-pdo"
 _NS = 1_000_000
 #: Bytes of an opportunity, under load and after a pause: PACKET_SIZE of CellReplay
 #: (src/frontend/cellular_queue.hh).
@@ -29,11 +29,9 @@ _TRAIN = 10
 
 
 def fits(text: Text) -> bool:
-    """Returns whether the first line has three whole numbers or more, or the name is that of such a
-    file.
-    """
+    """Returns whether the first line has three whole numbers or more."""
     parts = text.rows[0].text.split()
-    return text.file.endswith(_LIGHT) or (len(parts) >= 3 and all(part.isdigit() for part in parts))
+    return len(parts) >= 3 and all(part.isdigit() for part in parts)
 
 
 def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
@@ -61,9 +59,9 @@ def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
 
 
 def _heavy(text: Text) -> Text:
-    if not text.file.endswith(_LIGHT):
-        raise text.wrong("is one of a pair whose other file its name does not give", f"a name that ends in {_LIGHT}")
-    return files.read(Path(text.file.removesuffix(_LIGHT) + _HEAVY))
+    if not text.file.endswith(LIGHT):
+        raise text.wrong("is one of a pair whose other file its name does not give", f"a name that ends in {LIGHT}")
+    return files.read(Path(text.file.removesuffix(LIGHT) + _HEAVY))
 
 
 def write(trace: Trace, every_ns: int) -> dict[str, str]:
@@ -74,7 +72,7 @@ def write(trace: Trace, every_ns: int) -> dict[str, str]:
     trains = trace.trains or _trains(trace, times, every_ns)
     rows = ((train.at_ns, train.delay_ns, *train.opportunities_ns) for train in trains)
     light = "".join(" ".join(str(time // _NS) for time in row) + "\n" for row in rows)
-    return {_LIGHT: light, _HEAVY: "".join(f"{time}\n" for time in times)}
+    return {LIGHT: light, _HEAVY: "".join(f"{time}\n" for time in times)}
 
 
 def _trains(trace: Trace, times_ms: list[int], every_ns: int) -> list[Train]:
