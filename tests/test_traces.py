@@ -216,6 +216,15 @@ def test_the_command_lists_shows_and_converts(tmp_path: Path) -> None:
     assert (tmp_path / "mine.csv").read_text().startswith("# source: a walk\n# licence: CC0\ntime_s,until_s,rate_bps\n")
 
 
+@pytest.mark.parametrize("arguments", [["."], []])
+def test_a_list_tells_how_many_files_it_leaves_out(tmp_path: Path, arguments: list[str]) -> None:
+    for name, text in {"back.rates": "0 5\n2 5\n1 5\n", "empty": "", "good": "1\n2\n", "origin.yaml": "{}"}.items():
+        (tmp_path / name).write_text(text)
+    ended = mptcplab("traces", "list", *arguments, cwd=tmp_path, MPTCPLAB_TRACES=str(tmp_path))
+    assert "good" in ended.out
+    assert re.fullmatch(r"2 files left out: .*back.rates:3: time 1 s comes after 2 s; allowed: .*\n", ended.err)
+
+
 def test_the_example_of_the_help_works(tmp_path: Path) -> None:
     shown = re.search(r"^ *Example: mptcplab (.*)", mptcplab("traces", "--help", cwd=tmp_path).out, re.MULTILINE)
     assert shown
@@ -224,6 +233,8 @@ def test_the_example_of_the_help_works(tmp_path: Path) -> None:
 
 REFUSED = {
     "show lte-drivin-down": "there is no trace 'lte-drivin-down', did you mean 'lte-driving-down'?; allowed: a file, or ",
+    "list --columns rate=x": "traces list: found --columns, which it does not use; allowed: traces show or traces convert",
+    "show a.rates --columns rate=x": "a.rates: format rates has no columns with names; allowed: columns with a CSV file",
     "convert leo-up new.csv --licence ' '": "--licence: found ' '; allowed: a text of one line",
     "convert leo-up new.down --source 'a\nb'": "--source: found 'a\\nb'; allowed: a text of one line",
 }
@@ -231,6 +242,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("arguments", REFUSED)
 def test_a_wrong_command_line_is_refused_in_one_line(tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "a.rates").write_text("# licence: CC0\n0 5\n1 3\n")
     ended = mptcplab("traces", *shlex.split(arguments), cwd=tmp_path)
     assert is_refused(ended, 2, REFUSED[arguments])
     assert ended.err.count("\n") == 1

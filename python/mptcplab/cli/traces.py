@@ -10,7 +10,7 @@ import typer
 
 from mptcplab.cli import completion
 from mptcplab.cli.options import As_json, Export, Format
-from mptcplab.errors import UsageError
+from mptcplab.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +37,20 @@ NAMES = {
     Action.show: (range(1, 2), "TRACE"),
     Action.convert: (range(2, 3), "TRACE FILE"),
 }
+#: The options that not every action uses, and those that do.
+USED_BY: dict[str, tuple[Action, ...]] = {
+    "columns": (Action.show, Action.convert),
+    "to": (Action.convert,),
+    "every": (Action.convert,),
+    "source": (Action.convert,),
+    "licence": (Action.convert,),
+    "export": (Action.show,),
+    "forms": (Action.show,),
+}
 
 
 def command(
+    context: typer.Context,
     action: Annotated[Action, typer.Argument(help="What to do.")],
     names: Annotated[
         list[str] | None,
@@ -56,7 +67,13 @@ def command(
         str | None,
         typer.Option(help="Format to write; default by the file.", metavar="csv|mahimahi|rates|intervals|cellreplay"),
     ] = None,
-    every: Annotated[str, typer.Option(help="Interval of rates that are made of opportunities.")] = "100ms",
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of the intervals over which opportunities are averaged to rates; default 100ms.",
+            metavar="100ms",
+        ),
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Where the trace is from, if no file says so.")] = None,
     licence: Annotated[str | None, typer.Option(help="Its licence, if no file says so.")] = None,
     export: Export = None,
@@ -72,6 +89,7 @@ def command(
     allowed, form = NAMES[action]
     if len(given) not in allowed:
         raise UsageError(f"traces {action}: found {len(given)} names; allowed: {form}")
+    _check_use(context, action)
     if action is Action.list:
         _list(given, as_json=as_json)
         return
@@ -80,6 +98,15 @@ def command(
         _show(found, export, forms, as_json=as_json)
     else:
         _convert(found, Path(given[1]), to, every, {"source": source, "licence": licence}, as_json=as_json)
+
+
+def _check_use(context: typer.Context, action: Action) -> None:
+    """Refuses options that an action would ignore."""
+    for parameter in context.command.params:
+        users = USED_BY.get(parameter.name or "")
+        if users and action not in users and context.params[parameter.name or ""]:
+            allowed = " or ".join(f"traces {one}" for one in users)
+            raise UsageError(f"traces {action}: found {parameter.opts[0]}, which it does not use; allowed: {allowed}")
 
 
 def _columns(given: list[str]) -> dict[str, str]:
@@ -102,14 +129,22 @@ def _found(name: str, columns: Mapping[str, str]) -> Found:
 
 
 def _list(given: list[str], *, as_json: bool) -> None:
-    from mptcplab.cli.output import print_json, print_remark, print_table
+    from mptcplab.cli.output import print_json, print_note, print_remark, print_table
     from mptcplab.traces import library
     from mptcplab.traces.statistics import statistics
 
     place = Path(given[0]).expanduser() if given else None
     if place is not None and not place.is_dir():
         raise UsageError(f"{place}: there is no such folder; allowed: a folder with traces")
-    rows = [(one, statistics(one.trace)) for one in library.all_traces(place)]
+    rows: list[tuple[Found, Statistics]] = []
+    left_out: list[SpecError] = []
+    for one in library.all_traces(place):
+        if isinstance(one, SpecError):
+            left_out.append(one)
+        else:
+            rows.append((one, statistics(one.trace)))
+    if left_out:
+        print_note(f"{len(left_out)} file{'s' * (len(left_out) != 1)} left out: {left_out[0]}")
     if as_json:
         print_json({"schema": "mptcplab/traces/1", "traces": [_document(one, numbers) for one, numbers in rows]})
         return
@@ -203,15 +238,7 @@ def _pictures(found: Found, exporter: Exporter) -> list[Path]:
     return exporter.write([drawing_of(found.path.name, found.trace)])
 
 
-def _convert(
-    found: Found, output: Path, to: str | None, every: str, given: Mapping[str, str | None], *, as_json: bool
-) -> None:
-    from dataclasses import replace
-
-    from mptcplab.cli.output import print_json, print_line, print_note, write_text
-    from mptcplab.traces import origins
-    from mptcplab.traces.conversion import convert, format_for
-    from mptcplab.traces.model import Origin
+def _nanoseconds(every: str) -> int:
     from mptcplab.units import Duration, QuantityError
 
     try:
@@ -220,6 +247,20 @@ def _convert(
         raise UsageError(f"--every {every}: {error}") from None
     if every_ns < 1_000_000:
         raise UsageError(f"--every {every}: is too short; allowed: at least 1ms")
+    return every_ns
+
+
+def _convert(
+    found: Found, output: Path, to: str | None, every: str | None, given: Mapping[str, str | None], *, as_json: bool
+) -> None:
+    from dataclasses import replace
+
+    from mptcplab.cli.output import print_json, print_line, print_note, write_text
+    from mptcplab.traces import origins
+    from mptcplab.traces.conversion import convert, format_for
+    from mptcplab.traces.model import Origin
+
+    every_ns = _nanoseconds(every or "100ms")
     named = Origin(**{key: origins.line(text, f"--{key}") for key, text in given.items() if text is not None})
     known = found.trace.origin
     trace = replace(found.trace, origin=Origin(known.source or named.source, known.licence or named.licence))

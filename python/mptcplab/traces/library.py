@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from mptcplab.errors import SpecError
+from mptcplab.errors import SpecError, Where
 from mptcplab.traces import formats, origins
 from mptcplab.traces.model import Origin, Trace
 
@@ -106,7 +106,8 @@ def load(path: Path, columns: Mapping[str, str] | None = None) -> tuple[Trace, s
     """Reads a trace, and returns it with the name of its format. `columns` names those of a CSV
     file.
 
-    Raises SpecError if the file, or the file beside it with its origin, is wrong.
+    Raises SpecError if the file, or the file beside it with its origin, is wrong, or if another
+    format is given columns. Those of the file beside it may be for other traces of the folder.
     """
     said = origins.beside(path)
     named = dict(columns) if columns else said.columns
@@ -115,7 +116,11 @@ def load(path: Path, columns: Mapping[str, str] | None = None) -> tuple[Trace, s
     except OSError:
         # The reader tells why.
         return _read(path, (), said.origin)
-    return _again(path, status.st_mtime_ns, status.st_size, tuple(sorted(named.items())), said.origin)
+    found = _again(path, status.st_mtime_ns, status.st_size, tuple(sorted(named.items())), said.origin)
+    if columns and not formats.FORMATS[found[1]].has_columns:
+        problem = f"format {found[1]} has no columns with names"
+        raise SpecError(problem, Where(str(path)), allowed="columns with a CSV file")
+    return found
 
 
 @lru_cache(maxsize=32)
@@ -131,9 +136,9 @@ def _read(path: Path, columns: tuple[tuple[str, str], ...], origin: Origin) -> t
     return trace, one.name
 
 
-def all_traces(place: Path | None = None) -> Iterator[Found]:
+def all_traces(place: Path | None = None) -> Iterator[Found | SpecError]:
     """Yields the traces of a folder with those below it; without one, the synthetic and the
-    measured ones. Files that are not traces are left out.
+    measured ones. A file that is not read as a trace yields the reason.
     """
     if place is not None:
         yield from _in_folder(place)
@@ -145,17 +150,18 @@ def all_traces(place: Path | None = None) -> Iterator[Found]:
         yield from _in_folder(own)
 
 
-def _in_folder(place: Path) -> Iterator[Found]:
+def _in_folder(place: Path) -> Iterator[Found | SpecError]:
     for path in _files(place):
         try:
             trace, kind = load(path)
-        except SpecError:
-            continue
-        yield Found(str(path.relative_to(place)), path, kind, trace)
+        except SpecError as error:
+            yield error
+        else:
+            yield Found(str(path.relative_to(place)), path, kind, trace)
 
 
 def _files(place: Path) -> list[Path]:
-    names = (path for path in place.rglob("*") if not path.name.startswith("."))
+    names = (path for path in place.rglob("*") if not path.name.startswith(".") and not origins.is_origin(path))
     # The second file of a pair is read with the first.
     return sorted(path for path in names if path.is_file() and not _has_pair(path))
 

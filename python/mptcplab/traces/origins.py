@@ -29,6 +29,11 @@ class Beside:
     columns: dict[str, str] = field(default_factory=dict)
 
 
+def is_origin(path: Path) -> bool:
+    """Returns whether the name of a file is that of one beside a trace."""
+    return path.name == OF_FOLDER or path.name.endswith(SUFFIX)
+
+
 def beside(path: Path) -> Beside:
     """Returns what a file beside a trace says of it. Raises SpecError if such a file is wrong."""
     for file in (path.with_name(path.name + SUFFIX), path.with_name(OF_FOLDER)):

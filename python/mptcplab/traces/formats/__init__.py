@@ -39,13 +39,24 @@ class Format:
     most_opportunities: int | None = None
     #: The end of a name that is this format's alone.
     ending: str | None = None
+    #: Whether a user may choose columns by their names.
+    has_columns: bool = False
 
 
 #: The formats, in the order in which a file is tried.
 FORMATS = {
     one.name: one
     for one in (
-        Format("csv", table.SUMMARY, table.fits, table.parse, table.write, True, frozenset({"delays", "losses"})),
+        Format(
+            "csv",
+            table.SUMMARY,
+            table.fits,
+            table.parse,
+            table.write,
+            True,
+            frozenset({"delays", "losses"}),
+            has_columns=True,
+        ),
         Format(
             "mahimahi",
             mahimahi.SUMMARY,
