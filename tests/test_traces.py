@@ -8,6 +8,7 @@ import os
 import re
 import runpy
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -180,6 +181,30 @@ def test_a_trace_without_a_licence_line_is_not_converted(tmp_path: Path) -> None
         convert(trace, tmp_path / "out.csv", format_for(tmp_path / "out.csv", None), 100 * MS)
 
 
+#: What is converted, the name of the new file, the intervals in ms, and how many lines it has.
+ALTERNATING = tuple(Step(number * 10 * MS, 10_000_000 * (number % 2)) for number in range(100))
+KEPT = {
+    "steps of 10 ms": (Trace(SECOND, rates=ALTERNATING), "a.rates", None, 100),
+    "steps of 10 ms as log": (Trace(SECOND, rates=ALTERNATING), "a.log", None, 100),
+    "two steps": (Trace(2 * SECOND, rates=(Step(0, 5), Step(SECOND, 3))), "a.rates", None, 2),
+    "ten days": (Trace(864_000 * SECOND, rates=(Step(0, 5), Step(3, 8))), "a.csv", None, 2),
+    "a short end": (Trace(120 * SECOND, rates=(Step(0, 8000),)), "a.rates", 7000, 19),
+    "an odd end": (Trace(2 * SECOND + 1, rates=(Step(0, 8), Step(SECOND, 9))), "a.rates", None, 4),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_rates_keep_their_intervals_and_the_trace_its_length(tmp_path: Path, name: str) -> None:
+    trace, file, every_ms, lines = KEPT[name]
+    trace = replace(trace, origin=Origin(None, "CC0"))
+    every_ns = every_ms and every_ms * MS
+    [(path, text)] = convert(trace, tmp_path / file, format_for(Path(file), None), every_ns).contents.items()
+    path.write_text(text)
+    again = library.load(path)[0]
+    assert (again.rates, again.period_ns) == (trace.rates, trace.period_ns)
+    assert sum(line[0].isdigit() for line in text.splitlines()) == lines
+
+
 def test_a_licence_of_two_lines_is_not_written_because_it_would_not_be_read() -> None:
     trace = Trace(SECOND, rates=(Step(0, 9),), origin=Origin(None, "CC0\nBY"))
     with pytest.raises(UsageError, match=r"out.csv: licence: found 'CC0\\nBY'; allowed: a text of one line"):
@@ -246,6 +271,12 @@ def test_a_wrong_command_line_is_refused_in_one_line(tmp_path: Path, arguments: 
     ended = mptcplab("traces", *shlex.split(arguments), cwd=tmp_path)
     assert is_refused(ended, 2, REFUSED[arguments])
     assert ended.err.count("\n") == 1
+
+
+def test_a_long_trace_with_two_opportunities_is_shown_at_once(tmp_path: Path) -> None:
+    (tmp_path / "sparse").write_text("1\n863999999\n")
+    numbers = mptcplab("traces", "show", "sparse", "--json", cwd=tmp_path).document
+    assert (numbers["rate_bps"]["p95"], numbers["longest_outage_s"]) == (0, 863_999.998)
 
 
 # ---- synthetic and measured traces ----

@@ -260,7 +260,7 @@ def _convert(
     from mptcplab.traces.conversion import convert, format_for
     from mptcplab.traces.model import Origin
 
-    every_ns = _nanoseconds(every or "100ms")
+    every_ns = None if every is None else _nanoseconds(every)
     named = Origin(**{key: origins.line(text, f"--{key}") for key, text in given.items() if text is not None})
     known = found.trace.origin
     trace = replace(found.trace, origin=Origin(known.source or named.source, known.licence or named.licence))

@@ -10,7 +10,7 @@ import numpy as np
 
 from mptcplab.plots.drawing import Drawing, Line
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
-from mptcplab.traces.model import per_interval
+from mptcplab.traces.model import averaged
 from mptcplab.traces.statistics import INTERVAL_NS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _AXES = {
 
 def drawing_of(name: str, trace: Trace) -> Drawing:
     """Returns the picture of a trace. The rate is that of intervals of 100 ms."""
-    rates = per_interval(trace, min(INTERVAL_NS, trace.period_ns)) if trace.has_capacity else ()
+    rates = averaged(trace, min(INTERVAL_NS, trace.period_ns)) if trace.has_capacity else ()
     steps = {"rate": rates, "delay": trace.delays, "loss": trace.losses}
     lines = {kind: _line(kind, found, trace) for kind, found in steps.items() if found}
     panels = [

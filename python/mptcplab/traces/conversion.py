@@ -10,7 +10,7 @@ from mptcplab.errors import UsageError
 from mptcplab.traces import origins
 from mptcplab.traces.formats import FORMATS, Format
 from mptcplab.traces.formats.steps import MOST_STEPS
-from mptcplab.traces.model import OPPORTUNITY_BYTES, Trace
+from mptcplab.traces.model import EVERY_NS, OPPORTUNITY_BYTES, Trace
 from mptcplab.traces.text import comments
 
 #: What a format may leave out, in words.
@@ -47,9 +47,9 @@ def format_for(output: Path, name: str | None) -> Format:
     return FORMATS[wanted]
 
 
-def convert(trace: Trace, output: Path, to: Format, every_ns: int) -> Converted:
-    """Returns the files of a trace in another format. Formats with rates get one for each interval
-    of `every_ns`, if the trace has opportunities.
+def convert(trace: Trace, output: Path, to: Format, every_ns: int | None = None) -> Converted:
+    """Returns the files of a trace in another format. Formats with rates get those of the trace, or
+    one for each interval of `every_ns`, by default of 100 ms if the trace has opportunities.
 
     Raises UsageError if the trace has no licence line, a source or licence of several lines, or no
     capacity where the format needs one.
@@ -64,8 +64,7 @@ def convert(trace: Trace, output: Path, to: Format, every_ns: int) -> Converted:
     origins.line(trace.origin.licence, f"{output}: licence")
     if not trace.has_capacity and "losses" not in to.keeps:
         raise UsageError(f"{output}: the trace has no rate, which format {to.name} is; allowed: csv")
-    intervals = trace.period_ns // every_ns
-    if intervals > MOST_STEPS:
+    if (intervals := _intervals(trace, to, every_ns)) > MOST_STEPS:
         raise UsageError(
             f"{output}: has {intervals} intervals of --every; allowed: at most {MOST_STEPS}, so longer ones"
         )
@@ -78,7 +77,16 @@ def convert(trace: Trace, output: Path, to: Format, every_ns: int) -> Converted:
     return Converted(_contents(trace, output, to, every_ns), tuple(_left_out(trace, to)))
 
 
-def _contents(trace: Trace, output: Path, to: Format, every_ns: int) -> dict[Path, str]:
+def _intervals(trace: Trace, to: Format, every_ns: int | None) -> int:
+    """Returns how many intervals are written; 0 if the format needs none or the trace has its own."""
+    if "trains" in to.keeps:
+        is_needed = not trace.trains
+    else:
+        is_needed = to.has_rates and trace.has_capacity and (every_ns is not None or not trace.rates)
+    return trace.period_ns // (every_ns or EVERY_NS) if is_needed else 0
+
+
+def _contents(trace: Trace, output: Path, to: Format, every_ns: int | None) -> dict[Path, str]:
     head = comments(trace.origin) if to.has_comments else ""
     written = to.write(trace, every_ns)
     found = {output.with_name(output.name + ending): head + text for ending, text in written.items()}

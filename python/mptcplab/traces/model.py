@@ -18,6 +18,9 @@ V = TypeVar("V", int, float)
 #: Bytes of a delivery opportunity, as in mahimahi.
 OPPORTUNITY_BYTES = 1500
 
+#: The usual length of the intervals over which opportunities are averaged to rates.
+EVERY_NS = 100_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[V]):
@@ -120,11 +123,36 @@ def evenly(trace: Trace, size_bytes: int = OPPORTUNITY_BYTES) -> list[int]:
     return found
 
 
+def rates_for(trace: Trace, every_ns: int | None) -> list[Step[int]]:
+    """Returns the rates of a trace with a capacity: its own, or the means of intervals of
+    `every_ns` if this is given, or of the usual length if the trace has opportunities.
+    """
+    if every_ns is None and trace.rates:
+        return list(trace.rates)
+    return per_interval(trace, every_ns or EVERY_NS)
+
+
 def per_interval(trace: Trace, every_ns: int) -> list[Step[int]]:
     """Returns the mean rate in bit/s of each interval of a trace with a capacity. The last may be
     shorter.
     """
-    starts = range(0, trace.period_ns, every_ns)
+    return means(trace, range(0, trace.period_ns, every_ns))
+
+
+def averaged(trace: Trace, every_ns: int) -> list[Step[int]]:
+    """Returns the mean rates of intervals as `per_interval`, but those within one rate, or without
+    an opportunity, as one step.
+    """
+    changes = trace.opportunities_ns or [step.from_ns for step in trace.rates]
+    numbers = {change // every_ns + further for change in changes for further in (0, 1)}
+    starts = {0, trace.period_ns // every_ns * every_ns} | {number * every_ns for number in numbers}
+    return means(trace, sorted(start for start in starts if start < trace.period_ns))
+
+
+def means(trace: Trace, starts: Sequence[int]) -> list[Step[int]]:
+    """Returns the mean rate in bit/s from each of ascending instants, the first of which is 0, to
+    the next or to the end.
+    """
     ends = [*starts[1:], trace.period_ns]
     bits = _bits_before(trace, ends)
     differences = (later - earlier for earlier, later in itertools.pairwise([Fraction(0), *bits]))

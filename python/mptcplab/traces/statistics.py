@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mptcplab.traces.model import Step, Trace, per_interval
+from mptcplab.traces.model import Step, Trace, averaged
 
 #: The rate is told for intervals of this length, because schedulers and congestion controls see no
 #: finer one.
@@ -47,8 +47,7 @@ def statistics(trace: Trace) -> Statistics:
 
 
 def _intervals(trace: Trace) -> list[tuple[Step[int], int]]:
-    whole = per_interval(trace, min(INTERVAL_NS, trace.period_ns))
-    return list(trace.spans(whole))
+    return list(trace.spans(averaged(trace, min(INTERVAL_NS, trace.period_ns))))
 
 
 def longest_outage_ns(trace: Trace) -> int:

@@ -30,9 +30,11 @@ class Format:
     summary: str
     fits: Callable[[Text], bool]
     parse: Callable[[Text, Columns], Trace]
-    write: Callable[[Trace, int], dict[str, str]]
+    write: Callable[[Trace, int | None], dict[str, str]]
     #: Whether the other programs that read the format skip comment lines.
     has_comments: bool
+    #: Whether its capacity is rates in place of opportunities.
+    has_rates: bool
     #: What the format keeps beside the capacity.
     keeps: frozenset[str] = frozenset()
     #: How many opportunities it can have.
@@ -54,6 +56,7 @@ FORMATS = {
             table.parse,
             table.write,
             True,
+            True,
             frozenset({"delays", "losses"}),
             has_columns=True,
         ),
@@ -64,16 +67,18 @@ FORMATS = {
             mahimahi.parse,
             mahimahi.write,
             False,
+            False,
             most_opportunities=mahimahi.MOST_OPPORTUNITIES,
         ),
-        Format("rates", rates.SUMMARY, rates.fits, rates.parse, rates.write, True),
-        Format("intervals", intervals.SUMMARY, intervals.fits, intervals.parse, intervals.write, True),
+        Format("rates", rates.SUMMARY, rates.fits, rates.parse, rates.write, True, True),
+        Format("intervals", intervals.SUMMARY, intervals.fits, intervals.parse, intervals.write, True, True),
         Format(
             "cellreplay",
             cellreplay.SUMMARY,
             cellreplay.fits,
             cellreplay.parse,
             cellreplay.write,
+            False,
             False,
             frozenset({"delays", "trains"}),
             mahimahi.MOST_OPPORTUNITIES,

@@ -15,7 +15,7 @@ from pathlib import Path
 from mptcplab.traces import text as files
 from mptcplab.traces.formats import mahimahi
 from mptcplab.traces.formats.steps import MOST_STEPS
-from mptcplab.traces.model import Step, Trace, Train, merged
+from mptcplab.traces.model import EVERY_NS, Step, Trace, Train, merged
 from mptcplab.traces.text import Text
 
 SUMMARY = "pairs NAME-delay-light-pdo (milliseconds: time, delay, opportunities after the first packet) and NAME-pdo"
@@ -64,14 +64,14 @@ def _heavy(text: Text) -> Text:
     return files.read(Path(text.file.removesuffix(LIGHT) + _HEAVY))
 
 
-def write(trace: Trace, every_ns: int) -> dict[str, str]:
+def write(trace: Trace, every_ns: int | None) -> dict[str, str]:
     """Returns the content of both files. A trace without trains gets those of its opportunities,
-    one every `every_ns`, as if the load were light.
+    one every `every_ns` or 100 ms, as if the load were light.
     """
     times = mahimahi.milliseconds(trace, OPPORTUNITY_BYTES)
-    trains = trace.trains or _trains(trace, times, every_ns)
+    trains = trace.trains or _trains(trace, times, every_ns or EVERY_NS)
     rows = ((train.at_ns, train.delay_ns, *train.opportunities_ns) for train in trains)
-    light = "".join(" ".join(str(time // _NS) for time in row) + "\n" for row in rows)
+    light = "".join(" ".join(str((time + _NS // 2) // _NS) for time in row) + "\n" for row in rows)
     return {LIGHT: light, _HEAVY: "".join(f"{time}\n" for time in times)}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from mptcplab.traces.formats.steps import MOST_STEPS
-from mptcplab.traces.model import Step, Trace, merged, per_interval
+from mptcplab.traces.model import Step, Trace, means, merged, rates_for
 from mptcplab.traces.text import Text
 from mptcplab.units import NANOS_PER_SECOND
 
@@ -54,21 +54,18 @@ def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
     return Trace(end, rates=merged(rates))
 
 
-def write(trace: Trace, every_ns: int) -> dict[str, str]:
+def write(trace: Trace, every_ns: int | None) -> dict[str, str]:
     """Returns the content of the file. The place is 0 0, and the time since 1970 is that since the
     start.
     """
     lines = []
-    interval_ms = max(1, every_ns // _NS)
-    period_ms = -(-trace.period_ns // _NS)
+    whole_ns = every_ns and max(_NS, every_ns // _NS * _NS)
+    starts = sorted({step.from_ns // _NS * _NS for step in rates_for(trace, whole_ns)})
     carried, told = Fraction(0), 0
-    for step in per_interval(trace, interval_ms * _NS):
-        begin_ms = step.from_ns // _NS
-        length_ms = min(interval_ms, period_ms - begin_ms)
-        length_ns = min(interval_ms * _NS, trace.period_ns - step.from_ns)
-        carried += Fraction(step.value * length_ns, 8 * NANOS_PER_SECOND)
+    for step, end_ns in trace.spans(means(trace, starts)):
+        carried += Fraction(step.value * (end_ns - step.from_ns), 8 * NANOS_PER_SECOND)
         # Fractions of a byte add up instead of being lost.
         bytes_here, told = round(carried) - told, round(carried)
-        end_ms = begin_ms + length_ms
-        lines.append(f"{end_ms // 1000} {end_ms} 0.0 0.0 {bytes_here} {length_ms}\n")
+        end_ms = -(-end_ns // _NS)
+        lines.append(f"{end_ms // 1000} {end_ms} 0.0 0.0 {bytes_here} {end_ms - step.from_ns // _NS}\n")
     return {"": "".join(lines)}

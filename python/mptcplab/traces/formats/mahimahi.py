@@ -52,6 +52,6 @@ def milliseconds(trace: Trace, size_bytes: int = OPPORTUNITY_BYTES) -> list[int]
     return sorted(found) if period in found else [*sorted(found), period]
 
 
-def write(trace: Trace, _every_ns: int) -> dict[str, str]:
+def write(trace: Trace, _every_ns: int | None) -> dict[str, str]:
     """Returns the content of the file."""
     return {"": "".join(f"{time}\n" for time in milliseconds(trace))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mptcplab.traces.formats.steps import by_time, written_rate, written_seconds
-from mptcplab.traces.model import Step, Trace, merged
+from mptcplab.traces.model import Step, Trace, merged, rates_for
 from mptcplab.traces.text import Text
 from mptcplab.units import NANOS_PER_SECOND
 
@@ -32,14 +32,23 @@ def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
     return Trace(period, rates=merged(rates))
 
 
-def write(trace: Trace, every_ns: int) -> dict[str, str]:
-    """Returns the content of the file, with a line for each interval of `every_ns`."""
-    return {"": lines(trace, every_ns)}
+def write(trace: Trace, every_ns: int | None) -> dict[str, str]:
+    """Returns the content of the file, with a line for each rate of the trace, or for each interval
+    of `every_ns`.
+    """
+    steps = _with_end(rates_for(trace, every_ns), trace.period_ns)
+    return {"": "".join(f"{written_seconds(step.from_ns)} {written_rate(step.value)}\n" for step in steps)}
 
 
-def lines(trace: Trace, every_ns: int) -> str:
-    """Returns a line for each interval."""
-    from mptcplab.traces.model import per_interval
-
-    steps: list[Step[int]] = per_interval(trace, every_ns)
-    return "".join(f"{written_seconds(step.from_ns)} {written_rate(step.value)}\n" for step in steps)
+def _with_end(steps: list[Step[int]], period_ns: int) -> list[Step[int]]:
+    """Returns the steps, the last of them in parts if it is not as long as the one before, because
+    this is how long it is read.
+    """
+    last = steps[-1]
+    length = period_ns - last.from_ns
+    before = last.from_ns - steps[-2].from_ns if len(steps) > 1 else NANOS_PER_SECOND
+    if length in (before, 1):
+        return steps
+    # Two equal parts, after a nanosecond if the length is odd.
+    begins = [last.from_ns + 1] * (length % 2) + [period_ns - length // 2]
+    return [*steps, *(Step(begin, last.value) for begin in begins)]

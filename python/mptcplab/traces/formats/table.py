@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from mptcplab.traces.formats.steps import by_time, written_seconds
-from mptcplab.traces.model import Step, Trace, merged, per_interval
+from mptcplab.traces.model import Step, Trace, merged, rates_for
 from mptcplab.traces.text import Row, Text
 from mptcplab.units import NANOS_PER_SECOND
 
@@ -203,11 +203,11 @@ def _value(row: Row, cell: str, column: Column) -> float:
             return row.nanoseconds(cell, "delay", int(column.factor))
 
 
-def write(trace: Trace, every_ns: int) -> dict[str, str]:
+def write(trace: Trace, every_ns: int | None) -> dict[str, str]:
     """Returns the content of the file: a line at each change. Opportunities become the rates of
-    intervals of `every_ns`.
+    intervals, as do rates if `every_ns` is given.
     """
-    rates = trace.rates or (tuple(per_interval(trace, every_ns)) if trace.opportunities_ns else ())
+    rates = rates_for(trace, every_ns) if trace.has_capacity else ()
     lists: dict[str, tuple[Sequence[Step[int]] | Sequence[Step[float]], Callable[[float], str]]] = {
         "rate_bps": (rates, str),
         "delay_s": (trace.delays, lambda value: written_seconds(int(value))),
