@@ -259,6 +259,7 @@ def test_the_example_of_the_help_works(tmp_path: Path) -> None:
 REFUSED = {
     "show lte-drivin-down": "there is no trace 'lte-drivin-down', did you mean 'lte-driving-down'?; allowed: a file, or ",
     "list --columns rate=x": "traces list: found --columns, which it does not use; allowed: traces show or traces convert",
+    "convert slow.rates slow.down": "slow.down: the trace carries less than the 1500 bytes of an opportunity; allowed: ",
     "show a.rates --columns rate=x": "a.rates: format rates has no columns with names; allowed: columns with a CSV file",
     "convert leo-up new.csv --licence ' '": "--licence: found ' '; allowed: a text of one line",
     "convert leo-up new.down --source 'a\nb'": "--source: found 'a\\nb'; allowed: a text of one line",
@@ -268,9 +269,18 @@ REFUSED = {
 @pytest.mark.parametrize("arguments", REFUSED)
 def test_a_wrong_command_line_is_refused_in_one_line(tmp_path: Path, arguments: str) -> None:
     (tmp_path / "a.rates").write_text("# licence: CC0\n0 5\n1 3\n")
+    (tmp_path / "slow.rates").write_text("# licence: CC0\n0 0.001\n1 0.001\n")
     ended = mptcplab("traces", *shlex.split(arguments), cwd=tmp_path)
     assert is_refused(ended, 2, REFUSED[arguments])
     assert ended.err.count("\n") == 1
+
+
+def test_a_pair_has_rounded_delays_and_a_quiet_end_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("# licence: CC0\ntime_s,rate_mbps,delay_ms\n0,5,10.6\n1,0,20.4\n")
+    converted = mptcplab("traces", "convert", "a.csv", "b", "--to", "cellreplay", "--every", "1s", cwd=tmp_path)
+    assert converted.err == "added: an opportunity at the end, because the last one sets the length\n"
+    lines = (tmp_path / "b-delay-light-pdo").read_text().splitlines()
+    assert [line.split()[1] for line in lines] == ["11", "20"]
 
 
 def test_a_long_trace_with_two_opportunities_is_shown_at_once(tmp_path: Path) -> None:

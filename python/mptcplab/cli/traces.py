@@ -269,8 +269,17 @@ def _convert(
         write_text(path, text)
     files = [str(path) for path in converted.contents]
     if as_json:
-        print_json({"schema": "mptcplab/converted-trace/1", "files": files, "left_out": list(converted.left_out)})
+        print_json(
+            {
+                "schema": "mptcplab/converted-trace/1",
+                "files": files,
+                "left_out": list(converted.left_out),
+                "added": list(converted.added),
+            }
+        )
         return
     print_line(f"wrote {', '.join(files)}")
     if converted.left_out:
         print_note(f"left out, because the format has none: {', '.join(converted.left_out)}")
+    if converted.added:
+        print_note(f"added: {', '.join(converted.added)}")

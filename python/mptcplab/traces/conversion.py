@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mptcplab.errors import UsageError
 from mptcplab.traces import origins
-from mptcplab.traces.formats import FORMATS, Format
+from mptcplab.traces.formats import FORMATS, Format, mahimahi
 from mptcplab.traces.formats.steps import MOST_STEPS
-from mptcplab.traces.model import EVERY_NS, OPPORTUNITY_BYTES, Trace
+from mptcplab.traces.model import EVERY_NS, Trace
 from mptcplab.traces.text import comments
 
 #: What a format may leave out, in words.
@@ -28,10 +28,11 @@ _BY_ENDING = {
 
 @dataclass(frozen=True)
 class Converted:
-    """The content of each file, and what their format does not keep, in words."""
+    """The content of each file, and what their format does not keep, and needs in addition, in words."""
 
     contents: dict[Path, str]
     left_out: tuple[str, ...]
+    added: tuple[str, ...] = ()
 
 
 def format_for(output: Path, name: str | None) -> Format:
@@ -69,12 +70,21 @@ def convert(trace: Trace, output: Path, to: Format, every_ns: int | None = None)
             f"{output}: has {intervals} intervals of --every; allowed: at most {MOST_STEPS}, so longer ones"
         )
     if to.most_opportunities is not None and trace.has_capacity:
-        count = int(trace.bits_up_to(trace.period_ns) // (8 * OPPORTUNITY_BYTES))
+        count = int(trace.bits_up_to(trace.period_ns) // (8 * to.opportunity_bytes))
+        if count == 0:
+            problem = f"the trace carries less than the {to.opportunity_bytes} bytes of an opportunity"
+            raise UsageError(f"{output}: {problem}; allowed: one that carries more, or csv")
         if count > to.most_opportunities:
             raise UsageError(
                 f"{output}: {count} opportunities are too many for format {to.name}; allowed: {to.most_opportunities}"
             )
-    return Converted(_contents(trace, output, to, every_ns), tuple(_left_out(trace, to)))
+    contents = _contents(trace, output, to, every_ns)
+    return Converted(contents, tuple(_left_out(trace, to)), tuple(_added(trace, to)))
+
+
+def _added(trace: Trace, to: Format) -> Iterator[str]:
+    if to.most_opportunities is not None and mahimahi.has_quiet_end(trace, to.opportunity_bytes):
+        yield "an opportunity at the end, because the last one sets the length"
 
 
 def _intervals(trace: Trace, to: Format, every_ns: int | None) -> int:

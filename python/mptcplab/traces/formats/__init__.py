@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mptcplab.traces import text as files
 from mptcplab.traces.formats import cellreplay, intervals, mahimahi, rates, table
-from mptcplab.traces.model import Origin, Trace
+from mptcplab.traces.model import OPPORTUNITY_BYTES, Origin, Trace
 from mptcplab.traces.text import Text
 from mptcplab.units import NANOS_PER_SECOND
 
@@ -37,8 +37,9 @@ class Format:
     has_rates: bool
     #: What the format keeps beside the capacity.
     keeps: frozenset[str] = frozenset()
-    #: How many opportunities it can have.
+    #: How many opportunities it can have, and the bytes of one.
     most_opportunities: int | None = None
+    opportunity_bytes: int = OPPORTUNITY_BYTES
     #: The end of a name that is this format's alone.
     ending: str | None = None
     #: Whether a user may choose columns by their names.
@@ -82,6 +83,7 @@ FORMATS = {
             False,
             frozenset({"delays", "trains"}),
             mahimahi.MOST_OPPORTUNITIES,
+            cellreplay.OPPORTUNITY_BYTES,
             cellreplay.LIGHT,
         ),
     )

@@ -46,10 +46,24 @@ def milliseconds(trace: Trace, size_bytes: int = OPPORTUNITY_BYTES) -> list[int]
     """Returns the opportunities for `size_bytes` of a trace with a capacity as milliseconds from 1,
     the last of which is the period.
     """
-    period = -(-trace.period_ns // _NS)
-    found = [-(-instant // _NS) or period for instant in opportunities(trace, size_bytes)]
     # The last line is the period, so a trace that ends with an outage needs an opportunity there.
-    return sorted(found) if period in found else [*sorted(found), period]
+    own, period = _own(trace, size_bytes), _period(trace)
+    return own if own[-1:] == [period] else [*own, period]
+
+
+def has_quiet_end(trace: Trace, size_bytes: int) -> bool:
+    """Returns whether a trace with a capacity has no opportunity for `size_bytes` in its last
+    millisecond.
+    """
+    return _own(trace, size_bytes)[-1:] != [_period(trace)]
+
+
+def _own(trace: Trace, size_bytes: int) -> list[int]:
+    return sorted(-(-instant // _NS) or _period(trace) for instant in opportunities(trace, size_bytes))
+
+
+def _period(trace: Trace) -> int:
+    return -(-trace.period_ns // _NS)
 
 
 def write(trace: Trace, _every_ns: int | None) -> dict[str, str]:
