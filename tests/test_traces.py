@@ -70,6 +70,11 @@ def test_columns_of_csv_are_chosen_with_their_units(tmp_path: Path) -> None:
     assert trace.rates == (Step(0, 80_000), Step(2 * SECOND, 20_000))
 
 
+def test_times_of_zones_are_compared_as_instants(tmp_path: Path) -> None:
+    text = "time,rate_bps\n2019-12-16T13:40:04Z,9\n2019-12-16T14:40:06.5+01:00,8\n"
+    assert read(tmp_path, text, "t.csv").rates == (Step(0, 9), Step(2500 * MS, 8))
+
+
 def test_where_nothing_was_measured_the_value_before_holds(tmp_path: Path) -> None:
     trace = read(tmp_path, "time_s,rate_bps,delay_s\n0,9,-\n1,,3\n2,8,\n", "t.csv")
     assert trace.rates == (Step(0, 9), Step(2 * SECOND, 8))
@@ -120,7 +125,13 @@ WRONG = {
     "a b c\n": "trace:1: no format has a line such as 'a b c'; allowed: csv:",
     "time_s,rate_bps\n0,-\n": "trace:2: no rate was measured in any line; allowed: numbers in that column",
     "time_s,rate_bps\n0,1\n10000000,1\n": "trace: has 20000000 s; allowed: at most 864000 s",
-    "place,speed\n1,2\n": "trace:1: there is not a column for the time; allowed: names such as time_s",
+    "place,speed\n1,2\n": "trace:1: there is no column for the time; allowed: names such as time_s",
+    "time_s,rate_mbps,rate_kbps\n0,1,2\n": "trace:1: the columns 'rate_mbps' and 'rate_kbps' are both rate; allowed: one",
+    "time_s;rate_mbps\n0;1\n": "trace:1: found ';' between the columns; allowed: ','",
+    "time_s,until_s,rate_bps\n0,2,1\n1,3,1\n": (
+        "trace:3: begins at 1, before the line above ends; allowed: lines that do not overlap"
+    ),
+    "time,loss\n2019-02-30T13:40:04Z,0\n": "trace:2: found '2019-02-30T13:40:04Z' as time; allowed: a date and a time",
 }
 
 
@@ -260,6 +271,7 @@ REFUSED = {
     "show lte-drivin-down": "there is no trace 'lte-drivin-down', did you mean 'lte-driving-down'?; allowed: a file, or ",
     "list --columns rate=x": "traces list: found --columns, which it does not use; allowed: traces show or traces convert",
     "convert slow.rates slow.down": "slow.down: the trace carries less than the 1500 bytes of an opportunity; allowed: ",
+    "show a.rates --columns rate=x --columns rate=y": "--columns: found two for one of rate; allowed: one for each kind",
     "show a.rates --columns rate=x": "a.rates: format rates has no columns with names; allowed: columns with a CSV file",
     "convert leo-up new.csv --licence ' '": "--licence: found ' '; allowed: a text of one line",
     "convert leo-up new.down --source 'a\nb'": "--source: found 'a\\nb'; allowed: a text of one line",

@@ -117,7 +117,10 @@ def _columns(given: list[str]) -> dict[str, str]:
             raise UsageError(
                 f"--columns {kind}{equals}: found no name; allowed: KIND=NAME UNIT, as in rate=DL_bitrate kbit"
             )
-    return {kind.strip(): name.strip() for kind, _, name in pairs}
+    found = {kind.strip(): name.strip() for kind, _, name in pairs}
+    if len(found) < len(pairs):
+        raise UsageError(f"--columns: found two for one of {', '.join(found)}; allowed: one for each kind")
+    return found
 
 
 def _found(name: str, columns: Mapping[str, str]) -> Found:

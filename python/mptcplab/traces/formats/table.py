@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from mptcplab.traces.formats.steps import by_time, written_seconds
@@ -31,7 +31,7 @@ _VALUES = ("rate", "delay", "rtt", "loss")
 #: What stands where nothing was measured. The value before it holds on, and the first value also
 #: before it.
 _UNMEASURED = ("", "-", "nan", "NaN", "NA")
-_CLOCK = re.compile(r"(\d{4})\D(\d\d)\D(\d\d)\D(\d\d)\D(\d\d)\D(\d\d)(\.\d{1,9})?")
+_CLOCK = re.compile(r"(\d{4})\D(\d\d)\D(\d\d)\D(\d\d)\D(\d\d)\D(\d\d)(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?")
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Column:
 
 
 def fits(text: Text) -> bool:
-    """Returns whether the first line is a head: it has a comma, and begins with a letter."""
+    """Returns whether the first line is a head: it has a comma or semicolon, and begins with a letter."""
     first = text.rows[0].text
-    return "," in first and first.lstrip('"')[:1].isalpha()
+    return ("," in first or ";" in first) and first.lstrip('"')[:1].isalpha()
 
 
 def parse(text: Text, columns: Mapping[str, str]) -> Trace:
@@ -56,6 +56,8 @@ def parse(text: Text, columns: Mapping[str, str]) -> Trace:
 
     A value holds to the next line, or to the time in `until`; what is between is left out.
     """
+    if "," not in text.rows[0].text and ";" in text.rows[0].text:
+        raise text.rows[0].wrong("found ';' between the columns", "','")
     head = _cells(text.rows[0])
     chosen = _chosen(text.rows[0], head, columns) if columns else _found(text.rows[0], head)
     rows = [(row, _cells(row)) for row in text.rows[1:]]
@@ -117,10 +119,13 @@ def _factor(head: Row, kind: str, unit: str) -> int | Decimal:
 
 def _found(head: Row, names: Sequence[str]) -> dict[str, Column]:
     """Returns the columns whose names tell what they are."""
-    found = {}
+    found: dict[str, Column] = {}
     for place, name in enumerate(names):
         kind, _, unit = name.lower().partition("_")
         if kind in UNITS and (unit or _USUAL[kind]) in UNITS[kind]:
+            if kind in found:
+                both = f"'{names[found[kind].place]}' and '{name}'"
+                raise head.wrong(f"the columns {both} are both {kind}", "one of them, or `columns` with its name")
             found[kind] = Column(kind, place, UNITS[kind][unit or _USUAL[kind]])
     return _checked(head, found)
 
@@ -130,8 +135,8 @@ def _checked(head: Row, found: dict[str, Column]) -> dict[str, Column]:
         allowed = (
             "names such as time_s, rate_mbps, delay_ms, rtt_ms, loss, or `columns` with the names that the file has"
         )
-        missing = "a column for the time" if "time" not in found else "a column for rate, delay or loss"
-        raise head.wrong(f"there is not {missing}", allowed)
+        missing = "the time" if "time" not in found else "rate, delay or loss"
+        raise head.wrong(f"there is no column for {missing}", allowed)
     if {"delay", "rtt"} <= found.keys():
         raise head.wrong("has both delay and rtt", "one of them")
     return found
@@ -140,9 +145,10 @@ def _checked(head: Row, found: dict[str, Column]) -> dict[str, Column]:
 def _instant(row: Row, cell: str, column: Column) -> int:
     if match := _CLOCK.fullmatch(cell):
         try:
-            since = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*match.groups()[:6])) - datetime(1970, 1, 1)
+            clock = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*match.groups()[:6]) + (match[8] or "Z"))
         except ValueError:
             raise row.wrong(f"found '{cell[:25]}' as time", "a date and a time that exist") from None
+        since = clock - datetime(1970, 1, 1, tzinfo=UTC)
         return since // timedelta(microseconds=1) * 1000 + round(Decimal(match[7] or 0) * NANOS_PER_SECOND)
     return row.nanoseconds(cell, "time", int(column.factor))
 
@@ -163,8 +169,9 @@ def _without_gaps(rows: Sequence[tuple[Row, list[str]]], columns: Mapping[str, C
         end = _instant(row, cells[until.place], until)
         if end <= begin:
             raise row.wrong(f"ends at {cells[until.place]}, not after {cells[time.place]}", "an end after the time")
-        if before is not None and begin > before:
-            skipped += begin - before
+        if before is not None and begin < before:
+            raise row.wrong(f"begins at {cells[time.place]}, before the line above ends", "lines that do not overlap")
+        skipped += 0 if before is None else begin - before
         found.append((begin - skipped, end - skipped))
         before = end
     return found
