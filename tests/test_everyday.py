@@ -58,12 +58,58 @@ def test_a_selection_is_listed_by_both_commands(several: Path, arguments: str, c
         assert len(changes) == 1 or sorted(row.split()[0] for row in rows) == sorted(changes)
 
 
+@pytest.fixture(scope="module")
+def renamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with an older run that came to the description by a change to the default."""
+    directory = tmp_path_factory.mktemp("renamed")
+    (directory / "short.yaml").write_text(SHORT)
+    for change in ("flows.*.transport=udp", "links.*.rate=5mbit"):
+        assert mptcplab("run", "short.yaml", "--set", change, cwd=directory).status == 0
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("change", "arms"),
+    [
+        ("links.wifi.loss=0,1%", ["loss=0", "loss=1%"]),
+        ("links.*.rate=5mbit,8mbit", ["rate=5mbit", "rate=8mbit"]),
+    ],
+)
+def test_arms_have_the_names_of_what_is_asked_now(renamed: Path, desk: Path, change: str, arms: list[str]) -> None:
+    shutil.copytree(renamed / "results", desk / "results")
+    ended = mptcplab("compare", "short.yaml", "--set", change, "--table", "csv", cwd=desk)
+    assert list(dict.fromkeys(line.split(",")[2] for line in ended.out.splitlines()[1:])) == arms
+
+
+@pytest.mark.parametrize(
+    ("setting", "count"),
+    [
+        ("links.wifi.rate=5mbit", 1),
+        ("links.wifi.rate=5000kbit,8mbit", 1),
+        ("links.*.rate=5mbit,8mbit", 1),
+        ("links.wifi.rate=2mbit", 1),
+        ("links.wifi.loss=0.01", 2),
+        ("flows.call.transport=udp", 2),
+    ],
+)
+def test_a_selection_is_of_values_not_of_texts(renamed: Path, setting: str, count: int) -> None:
+    ended = mptcplab("report", "results", "--list", "--set", setting, cwd=renamed)
+    assert len(ended.out.splitlines()) == 1 + count, ended.out + ended.err
+
+
 def test_an_empty_selection_shows_what_there_is(several: Path) -> None:
     for command in ("report", "compare"):
         ended = mptcplab(command, "results/short", "--seed", "99", cwd=several)
         words = ["results/short: none of 3 bundles has --seed 99; allowed: one of", "links.wifi.loss=5%"]
         assert is_refused(ended, 2, *words)
         assert len(ended.err.splitlines()) == 5
+
+
+def test_a_list_has_one_name_for_equal_experiments(renamed: Path, desk: Path) -> None:
+    shutil.copytree(renamed / "results", desk / "results")
+    assert mptcplab("run", "short.yaml", "--repeat", "2", cwd=desk).status == 0
+    _, *rows = mptcplab("compare", "results", "--list", cwd=desk).out.splitlines()
+    assert [row.split()[0] for row in rows] == ["none", "links.*.rate=5mbit", "none"]
 
 
 def test_a_comparison_takes_only_what_is_selected(several: Path, tmp_path: Path) -> None:

@@ -239,6 +239,18 @@ def test_compare_makes_an_arm_of_each_value_in_a_list_or_text(tmp_path: Path) ->
     assert list(by_list.runs.compare().arms) == list(by_list.arms)
 
 
+def test_a_found_run_has_the_name_that_is_asked_now(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    path, out = write(tmp_path, TWO_PATHS), tmp_path / "out"
+    mptcplab.run(mptcplab.load(path, set={"flows.download.scheduler": "min_rtt"}), out=out)
+    found = mptcplab.run(mptcplab.load(path, set={"links.wifi.loss": "0"}), out=out)
+    assert "links.wifi.loss" in found.metrics().columns
+    assert "flows.download.scheduler" not in found[:1].metrics().columns
+    assert repr(mptcplab.compare(path, set={"links.wifi.loss": ["0", "1%"]}, out=out)) == (
+        "Comparison(loss=0 (1), loss=1% (1))"
+    )
+
+
 def test_one_arm_is_no_comparison(runs: mptcplab.Runs) -> None:
     with pytest.raises(UsageError, match="at least two"):
         runs.compare()

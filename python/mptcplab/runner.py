@@ -284,6 +284,7 @@ def _bundle_of(job: Job, observer: Observer, stop: Stop, shared: SharedRate | No
             bundle, data = run_job_with_data(job, observer, stop)
     if is_kept and data is not None and bundle.status == "done":
         bundle.keep_loaded(data)
+    bundle.asked = job.experiment
     observer.finished(job, bundle)
     return bundle
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mptcplab.errors import UsageError
 from mptcplab.results import find
-from mptcplab.results.bundle import changes_of
+from mptcplab.results.bundle import changes_by_digest, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ class Selection:
     """The bundles that a command line asks for. Empty fields select all."""
 
     seed: int | None = None
-    #: ``--set KEY=VALUE``: changes that a bundle must have. It may have others.
+    #: ``--set KEY=VALUE``: values that a bundle must have. Commas separate several that it may have.
     settings: dict[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     #: Whether only the newest of those counts that have the same experiment, changes, back-end and
@@ -59,20 +59,15 @@ class Selection:
             return False
         if self.backends and bundle.record["backend"] not in self.backends:
             return False
-        changes = dict(change.split("=", 1) for change in changes_of(bundle)) if self.settings else {}
-        return all(_alike(changes.get(key), value) for key, value in self.settings.items())
+        return all(_has_one_of(bundle, key, values) for key, values in self.settings.items())
 
 
-def _alike(found: str | None, asked: str) -> bool:
-    """Returns whether two values are the same text or the same YAML."""
-    if found is None or found == asked:
-        return found == asked
-    import yaml
+def _has_one_of(bundle: Bundle, key: str, values: str) -> bool:
+    """Returns whether a run has the value of ``--set KEY=VALUE``, or one of those between commas."""
+    from mptcplab.results.settings import has_setting
+    from mptcplab.sweep.factors import split_values
 
-    try:
-        return bool(yaml.safe_load(found) == yaml.safe_load(asked))
-    except yaml.YAMLError:
-        return False
+    return any(has_setting(bundle, key, value) for value in dict.fromkeys([values, *split_values(values, key)]))
 
 
 def _sort(bundle: Bundle) -> tuple[object, ...]:
@@ -89,18 +84,18 @@ def table_of(bundles: Sequence[Bundle]) -> tuple[list[str], list[list[str]]]:
     """Returns the heads and rows of a table of bundles, newest first. A column with the same value
     in all rows, if it is not needed to select one, is left out.
     """
-    rows = [_row(bundle) for bundle in newest_first(bundles)]
+    changes = changes_by_digest(bundles)
+    rows = [_row(bundle, changes[bundle.record["digest"]]) for bundle in newest_first(bundles)]
     always = {"seed", "age", "directory"}
     shown = [index for index, title in enumerate(COLUMNS) if title in always or len({row[index] for row in rows}) > 1]
     return [COLUMNS[index] for index in shown], [[row[index] for index in shown] for row in rows]
 
 
-def _row(bundle: Bundle) -> list[str]:
+def _row(bundle: Bundle, changes: Sequence[str]) -> list[str]:
     record = bundle.record
-    changes = ", ".join(changes_of(bundle)) or "none"
     directory = str(bundle.path)
     return [
-        *(record["experiment"], changes, record["backend"], str(record["seed"])),
+        *(record["experiment"], ", ".join(changes) or "none", record["backend"], str(record["seed"])),
         *(bundle.status, _age(record["started"]), directory),
     ]
 

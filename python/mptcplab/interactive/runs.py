@@ -30,6 +30,13 @@ SHOWN = ("goodput_bps", "ceiling_ratio", "delay_p50_s", "delay_p95_s", "recovery
 class Run(Bundle):
     """The bundle of a run, with its figures."""
 
+    @classmethod
+    def of(cls, bundle: Bundle) -> Run:
+        """Returns the run of a bundle."""
+        run = cls(bundle.path, bundle.record)
+        run.asked = bundle.asked
+        return run
+
     @property
     def plot(self) -> RunPlot:
         """The figures of the run: ``plot.throughput()``, ``plot.subflows()`` ..."""
@@ -58,7 +65,7 @@ class Runs(Sequence[Run]):
 
     def __init__(self, bundles: Iterable[Bundle], members: Iterable[Member | Recorded] = ()) -> None:
         """`members`: the experiments of the runs, for the metrics over their families."""
-        self._runs = [Run(bundle.path, bundle.record) for bundle in bundles]
+        self._runs = [Run.of(bundle) for bundle in bundles]
         self._members = list(members)
 
     @classmethod

@@ -18,7 +18,7 @@ from mptcplab.report.quantities import MISSING, head, interval, quantity
 from mptcplab.report.verdict import user_code
 from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
 from mptcplab.results.agreement import COMPARED
-from mptcplab.results.bundle import changes_of
+from mptcplab.results.bundle import changes_by_digest, changes_of
 from mptcplab.results.entities import Json
 
 #: What is compared of outages, with the heads of their columns.
@@ -95,7 +95,8 @@ def shared_by(bundles: Sequence[Bundle]) -> str:
     experiments = {bundle.record["experiment"] for bundle in bundles}
     backends = {bundle.record["backend"] for bundle in bundles}
     name = _shared_folder(experiments).rstrip("/") if len(experiments) > 1 else next(iter(experiments))
-    changes = [change for change in changes_of(bundles[0]) if all(change in changes_of(one) for one in bundles)]
+    first, *others = changes_by_digest(bundles).values()
+    changes = [change for change in first if all(change in other for other in others)]
     return " · ".join([*filter(None, [name]), *(backends if len(backends) == 1 else ()), *changes])
 
 
@@ -115,7 +116,7 @@ def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
     files differ.
     """
     variants = {bundle.record["digest"]: bundle for bundle in bundles}
-    changes = {digest: changes_of(bundle) for digest, bundle in variants.items()}
+    changes = changes_by_digest(bundles)
     everywhere = set.intersection(*(set(changed) for changed in changes.values()))
     telling = {digest: [c for c in changed if c not in everywhere] for digest, changed in changes.items()}
     names = {digest: ", ".join(_shortened(changed, telling.values())) for digest, changed in telling.items()}

@@ -218,6 +218,11 @@ class Bundle:
         self.path = path
         self.record = record
         self._data: RunData | None = None
+        self.asked: Json | None = None
+        """The equal experiment that was asked for, if the bundle was found or made for one. Its
+        origins may be others than those of the bundle, because an older run may have come to the
+        same experiment by other changes.
+        """
 
     @classmethod
     def open(cls, path: Path) -> Bundle:
@@ -389,9 +394,19 @@ def done_beside(bundle: Bundle, resolved: Json) -> list[Bundle]:
 
 
 def changes_of(bundle: Bundle) -> list[str]:
-    """Returns the changes that ``--set`` made to the description."""
-    origins = bundle.resolved["origins"].values()
+    """Returns the changes that ``--set`` made to the description, as asked now if the run was
+    planned, else as stored.
+    """
+    origins = (bundle.asked or bundle.resolved)["origins"].values()
     return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
+
+
+def changes_by_digest(bundles: Iterable[Bundle]) -> dict[str, list[str]]:
+    """Returns the changes of each experiment by its digest. Runs that came to it by different
+    changes have those that were asked now, or else those of the newest run.
+    """
+    ordered = sorted(bundles, key=lambda bundle: (bundle.asked is not None, str(bundle.record["started"])))
+    return {bundle.record["digest"]: changes_of(bundle) for bundle in ordered}
 
 
 def _refuse_damaged(path: Path, record: Json, found: Mapping[str, str]) -> None:
