@@ -184,6 +184,31 @@ def test_defaults_come_from_files_and_options_come_first(desk: Path) -> None:
     assert f"{home}/mptcplab/config.toml, mptcplab.toml" in told
 
 
+@pytest.mark.parametrize(
+    ("content", "arguments"),
+    [
+        ('[run]\nstyle = "ieee"\nformat = "pdf"\nsize = "text"\n', ""),
+        ('[run]\nstyle = "projector"\n', ""),
+        ("quiet = true\n", "-v"),
+        ("[run]\nverbose = true\n", "-q"),
+        ("[run]\njson = true\n", "--table csv"),
+        ('[run]\ntable = "csv"\n', "--json"),
+    ],
+)
+def test_a_default_gives_way_to_the_command_line(desk: Path, content: str, arguments: str) -> None:
+    expected = mptcplab("run", "short.yaml", "--fresh", *arguments.split(), cwd=desk)
+    (desk / "mptcplab.toml").write_text(content)
+    ended = mptcplab("run", "short.yaml", *arguments.split(), cwd=desk)
+    assert (ended.status, ended.out[:20]) == (0, expected.out[:20])
+
+
+def test_a_default_for_all_commands_is_none_for_those_that_cannot_have_it(desk: Path) -> None:
+    (desk / "mptcplab.toml").write_text('on = "kernel"\nrepeat = 1\n')
+    assert is_refused(mptcplab("bench-algorithm", "lai", cwd=desk), 2, "lai")
+    (desk / "mptcplab.toml").write_text('[bench-algorithm]\non = "kernel"\n')
+    assert is_refused(mptcplab("bench-algorithm", "lia", cwd=desk), 2, "--on kernel: algorithms are compared in")
+
+
 def test_a_default_selects_no_bundles(several: Path, tmp_path: Path) -> None:
     (tmp_path / "mptcplab.toml").write_text('on = "kernel"\nseed = 9\n')
     shutil.copytree(several / "results", tmp_path / "results")

@@ -4,7 +4,9 @@ notebook shows.
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import mptcplab
 import pytest
 from matplotlib.colors import to_hex
 from mptcplab.errors import MptcplabError, SpecError, UsageError
+from mptcplab.report.quantities import MISSING
 
 TWO_PATHS = """
 name: two
@@ -130,7 +133,6 @@ def test_samples_and_units_are_those_of_the_bundles(runs: mptcplab.Runs) -> None
     units = runs.units(flow="call").filter(seed=1)
     assert units["delay_s"].to_list() == pytest.approx(list(loaded.units.of("call").delays_s))
     assert len(runs.units()) > len(runs.units(flow="call"))
-    assert runs.samples(metric="no_such").shape[0] == 0
 
 
 def test_pandas_gets_the_same_frames(runs: mptcplab.Runs) -> None:
@@ -251,7 +253,56 @@ def test_a_found_run_has_the_name_that_is_asked_now(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("called", "arguments", "words"),
+    [
+        (mptcplab.load, {"set": ["links.wifi.rate=5mbit"]}, "allowed: a mapping"),
+        (mptcplab.run, {"seed": "x"}, "seed='x'; allowed: a whole number from 0"),
+        (mptcplab.run, {"repeat": 0}, "repeat=0; allowed: a whole number from 1"),
+        (mptcplab.compare, {"set": {"links.wifi.loss": []}}, "has no value"),
+        (mptcplab.compare, {"repeat": 0}, "repeat=0; allowed: a whole number from 1"),
+    ],
+)
+def test_a_wrong_argument_is_told_in_one_line(
+    tmp_path: Path, called: Callable[..., Any], arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        called(write(tmp_path, TWO_PATHS), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("frame", "pattern", "words"),
+    [
+        ("samples", {"metric": "cwnd_byts"}, "metric='cwnd_byts', did you mean 'cwnd_bytes'?"),
+        ("samples", {"entity": "flow.call"}, "did you mean 'flows.call'?"),
+        ("units", {"flow": "nope"}, "flow='nope'; allowed: download, call"),
+        ("metrics", {"kind": "flw"}, "did you mean 'flow'?"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_told_with_the_nearest_name(
+    runs: mptcplab.Runs, frame: str, pattern: dict[str, str], words: str
+) -> None:
+    pytest.importorskip("polars")
+    with pytest.raises(UsageError, match=re.escape(words)):
+        getattr(runs, frame)(**pattern)
+
+
+def test_run_takes_a_path_and_a_sum_takes_a_list(runs: mptcplab.Runs, tmp_path: Path) -> None:
+    found = mptcplab.run(str(write(tmp_path, FAMILY.replace("METRIC", "delay_p50_s"))), out=tmp_path / "out")
+    others = [runs[0]]
+    assert len(found + others) == 3
+
+
+def test_a_notebook_shows_no_ceiling_of_a_steady_application(runs: mptcplab.Runs) -> None:
+    rows = runs[:1]._repr_html_().split("<tr")
+    (call,) = (re.findall(r"<td[^>]*>([^<]*)", row) for row in rows if ">call<" in row)
+    assert call[-5] == MISSING
+    assert 0.5 < float(call[-4]) <= 1
+
+
 def test_one_arm_is_no_comparison(runs: mptcplab.Runs) -> None:
+    with pytest.raises(UsageError, match="there is no run"):
+        runs[0:0].compare()
     with pytest.raises(UsageError, match="at least two"):
         runs.compare()
     assert runs.plot.throughput()._repr_png_().startswith(IS_PNG)

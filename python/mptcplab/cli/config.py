@@ -84,7 +84,7 @@ class Config:
             else:
                 place = _place(file, text, None, key)
                 _known(place, "key", key, [*COMMON, *(f"[{command}]" for command in commands)])
-                for command in (one for one in RUNNING if key in commands[one]):
+                for command in (one for one in RUNNING if key in commands[one] and _applies(one, key, value)):
                     self._set(place, command, commands[command][key], value)
                 for command in OF_RESULTS if key == "out" else ():
                     self._set(place, command, "directory", value)
@@ -94,6 +94,15 @@ class Config:
             raise UsageError(f"{place}: found {value!r}; allowed: {', '.join(BACKENDS)}")
         self.defaults.setdefault(command, {})[parameter] = value
         self.places[command, parameter] = place
+
+
+def _applies(command: str, key: str, value: Any) -> bool:
+    """Returns whether a value for all commands can be one of this command. `bench-algorithm`
+    compares in the simulator, with several seeds.
+    """
+    if command != "bench-algorithm":
+        return True
+    return value not in BACKENDS or value == "sim" if key == "on" else key != "repeat" or value != 1
 
 
 def _known(place: str, kind: str, key: str, known: Iterable[str]) -> str:

@@ -34,15 +34,48 @@ def made_ready(context: typer.Context, names: str) -> str:
     return names
 
 
-def _quieten(wanted: bool) -> None:
-    if wanted:
+def _is_default_of_file(context: typer.Context, parameter: typer.CallbackParam) -> bool:
+    """Returns whether a value comes from a file with defaults. It gives way to the command line."""
+    source = context.get_parameter_source(str(parameter.name))
+    return source is not None and source.name == "DEFAULT_MAP"
+
+
+def _gives_way(context: typer.Context, parameter: typer.CallbackParam, others: str) -> bool:
+    """Returns whether a default of a file gives way to an option of the command line, which is read
+    first.
+    """
+    return _is_default_of_file(context, parameter) and is_given(context, others)
+
+
+def _for_export(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> str | None:
+    """Drops what a file says of the form of figures where none are written."""
+    has_page = "is_live" not in _names_of(context) or context.params.get("is_live")
+    is_of_page = has_page and parameter.name == "style" and value == "projector"
+    is_used = context.params.get("export") is not None or is_of_page
+    return value if is_used or not _is_default_of_file(context, parameter) else None
+
+
+def _names_of(context: typer.Context) -> set[str | None]:
+    return {parameter.name for parameter in context.command.params}
+
+
+def _unless_json(context: typer.Context, parameter: typer.CallbackParam, form: str | None) -> str | None:
+    return None if _gives_way(context, parameter, "as_json") else form
+
+
+def _unless_table(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) -> bool:
+    return wanted and not _gives_way(context, parameter, "table")
+
+
+def _quieten(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) -> None:
+    if wanted and not _gives_way(context, parameter, "_verbose"):
         from mptcplab.cli.output import be_quiet
 
         be_quiet()
 
 
-def _tell_more(wanted: bool) -> None:
-    if wanted:
+def _tell_more(context: typer.Context, parameter: typer.CallbackParam, wanted: bool) -> None:
+    if wanted and not _gives_way(context, parameter, "_quiet"):
         from mptcplab.cli.output import be_verbose
 
         be_verbose()
@@ -56,7 +89,9 @@ def _set(meaning: str, form: str) -> Any:
     return typer.Option("--set", autocompletion=completion.settings, help=meaning, metavar=form)
 
 
-As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+As_json: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document and nothing else.", callback=_unless_table)
+]
 _SPEC = typer.Argument(
     autocompletion=completion.specs, metavar="SPEC", help="A .yaml file, or a name or prefix from `mptcplab list`."
 )
@@ -69,6 +104,7 @@ On: TypeAlias = Annotated[
         "|".join((*BACKENDS, "PLACE", "PROGRAM")),
     ),
 ]
+On_own: TypeAlias = Annotated[str, _on("The simulator, or the path of your own one.", "sim|PROGRAM")]
 On_each: TypeAlias = Annotated[str, _on("Back-ends, separated by commas.", "sim,kernel")]
 Settings: TypeAlias = Annotated[
     list[str] | None, _set("Change a value of the description; may be given again.", "KEY=VALUE")
@@ -102,11 +138,21 @@ Export: TypeAlias = Annotated[
 ]
 Format: TypeAlias = Annotated[
     str | None,
-    typer.Option("--format", help="Forms that --export writes; default png,svg,csv.", metavar="pdf,pgf,.."),
+    typer.Option(
+        "--format",
+        help="Forms that --export writes; default png,svg,csv.",
+        metavar="pdf,pgf,..",
+        callback=_for_export,
+    ),
 ]
 Size: TypeAlias = Annotated[
     str | None,
-    typer.Option("--size", help="Width of what --export writes; default as on pages.", metavar="column|text|slide"),
+    typer.Option(
+        "--size",
+        help="Width of what --export writes; default as on pages.",
+        metavar="column|text|slide",
+        callback=_for_export,
+    ),
 ]
 Style: TypeAlias = Annotated[
     str | None,
@@ -114,11 +160,17 @@ Style: TypeAlias = Annotated[
         "--style",
         help="Fonts and widths of a publisher for --export; projector is for pages, too.",
         metavar="plain|ieee|acm|projector",
+        callback=_for_export,
     ),
 ]
 Table: TypeAlias = Annotated[
     str | None,
-    typer.Option("--table", help="Print the table in this form and nothing else.", metavar="latex|markdown|csv"),
+    typer.Option(
+        "--table",
+        help="Print the table in this form and nothing else.",
+        metavar="latex|markdown|csv",
+        callback=_unless_json,
+    ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.", callback=_quieten)]
 Verbose: TypeAlias = Annotated[

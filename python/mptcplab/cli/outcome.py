@@ -17,7 +17,7 @@ from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread, arrived
 from mptcplab.results.evidence import illustrative_told
-from mptcplab.results.offered import STEADY, is_limited_by_application, offered_bps
+from mptcplab.results.offered import is_limited_by_application, steady_bps
 from mptcplab.results.recovery import UNRECOVERED
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _values(repetitions: Sequence[Bundle], flow: str, described: Json | None) ->
     """
     goodputs = _known(repetitions, flow, "goodput_bps")
     is_limited = described is not None and is_limited_by_application(described)
-    offered = offered_bps(described) if described is not None and described["app"]["kind"] == STEADY else None
+    offered = steady_bps(described) if described is not None else None
     return (
         _median(goodputs, "bit/s"),
         _median([] if is_limited else _known(repetitions, flow, "ceiling_ratio"), ""),

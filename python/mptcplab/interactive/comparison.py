@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import card, consent
-from mptcplab.errors import MptcplabError
+from mptcplab.errors import MptcplabError, UsageError
 from mptcplab.interactive import frames
-from mptcplab.interactive.experiments import Value, as_text
+from mptcplab.interactive.experiments import Value, as_text, changes_in, check_count
 from mptcplab.interactive.figure import as_image
 from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunsPlot
@@ -86,8 +86,10 @@ def compare(
     commas. ``on`` holds back-ends, separated by commas. Raises what ``run`` raises, and UsageError
     below two arms.
     """
+    check_count("seed", seed, least=0)
+    check_count("repeat", repeat, least=1)
     listed = [specs] if isinstance(specs, str | Path) else list(specs)
-    values = {key: _values(key, value) for key, value in (set or {}).items()}
+    values = {key: _values(key, value) for key, value in changes_in(set).items()}
     experiments = [member.resolve().data for member in arms_by_value([str(spec) for spec in listed], values)]
     with consent.policy("allow" if allow_programs else "refuse"):
         jobs = plan_on(on.split(","), experiments, seed=seed, repeat=repeat, out=Path(out), native=native)
@@ -97,4 +99,6 @@ def compare(
 def _values(key: str, value: Value) -> list[str]:
     if isinstance(value, str):
         return split_settings({key: value})[key]
+    if isinstance(value, Sequence) and not value:
+        raise UsageError(f"set={{{key!r}: []}}: has no value; allowed: one value or several")
     return [as_text(one) for one in value] if isinstance(value, Sequence) else [as_text(value)]

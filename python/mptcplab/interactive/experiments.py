@@ -9,6 +9,7 @@ from typing import TypeAlias, overload
 
 from mptcplab import card
 from mptcplab.catalogue import find
+from mptcplab.errors import UsageError
 from mptcplab.experiment import Member
 from mptcplab.recorded import Recorded
 
@@ -49,11 +50,24 @@ def load(spec: str | Path, *, set: Mapping[str, Value] | None = None) -> Experim
 
     ``set`` makes changes as ``--set`` does: ``{"links.*.rate": "5mbit"}``. Raises SpecError.
     """
-    changes = {key: as_text(value) for key, value in (set or {}).items()}
+    changes = {key: as_text(value) for key, value in changes_in(set).items()}
     experiments = Experiments(find(str(spec), changes))
     for member in experiments:
         member.resolve()
     return experiments
+
+
+def changes_in(given: Mapping[str, Value] | None) -> Mapping[str, Value]:
+    """Returns the changes of ``set``. Raises UsageError if they are no mapping."""
+    if not isinstance(given, Mapping | None):
+        raise UsageError(f'set={given!r}: allowed: a mapping, as in set={{"links.wifi.rate": "5mbit"}}')
+    return given or {}
+
+
+def check_count(name: str, found: object, *, least: int) -> None:
+    """Raises UsageError for a number that is none or too small."""
+    if not isinstance(found, int) or found < least:
+        raise UsageError(f"{name}={found!r}; allowed: a whole number from {least}")
 
 
 def as_text(value: Value) -> str:

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mptcplab.errors import MptcplabError, UsageError
+from mptcplab.errors import MptcplabError, UsageError, first_few
+from mptcplab.experiment.base import nearest_hint
 from mptcplab.results import METRICS, Bundle, Table, ratio, spread
 from mptcplab.results.bundle import SAMPLES, UNITS, changes_of
 from mptcplab.results.entities import Json
@@ -33,15 +34,16 @@ KINDS = {
 }
 SUBFLOW = re.compile(r"flows\..+\.subflows\.\d+")
 NANOS_PER_SECOND = 1e9
+#: Number of names in a message.
+MOST_NAMES = 12
 
 
 def metrics_frame(bundles: Sequence[Bundle], kind: str | None, library: Library) -> Any:
     """Returns a row for each run and entity of this kind, and a column for each metric that some
     row has.
     """
-    kinds = (*KINDS.values(), "subflow")
-    if kind is not None and kind not in kinds:
-        raise UsageError(f"kind={kind!r}; allowed: {', '.join(kinds)}")
+    if kind is not None:
+        _check_pattern("kind", kind, [*KINDS.values(), "subflow"])
     rows = [
         (bundle, entity, values)
         for bundle in bundles
@@ -62,9 +64,11 @@ def metrics_frame(bundles: Sequence[Bundle], kind: str | None, library: Library)
 
 def samples_frame(bundles: Sequence[Bundle], entity: str, metric: str, library: Library) -> Any:
     """Returns a row for each sample of the entities and metrics that match the patterns."""
+    tables = [_table(bundle, SAMPLES) for bundle in bundles]
+    for column, pattern in (("entity", entity), ("metric", metric)):
+        _check_pattern(column, pattern, _names(tables, column))
     parts = []
-    for bundle in bundles:
-        table = _table(bundle, SAMPLES)
+    for table in tables:
         rows = _matching(table, "entity", entity) & _matching(table, "metric", metric)
         time_s, value = table.numbers("time_ns")[rows] / NANOS_PER_SECOND, table.numbers("value")[rows]
         parts.append((time_s, _texts(table, "entity")[rows], _texts(table, "metric")[rows], value))
@@ -81,9 +85,10 @@ def samples_frame(bundles: Sequence[Bundle], entity: str, metric: str, library: 
 
 def units_frame(bundles: Sequence[Bundle], flow: str, library: Library) -> Any:
     """Returns a row for each delivered data unit of the flows that match the pattern."""
+    tables = [_table(bundle, UNITS) for bundle in bundles]
+    _check_pattern("flow", flow, [one["id"] for bundle in bundles for one in bundle.record["flows"]])
     parts = []
-    for bundle in bundles:
-        table = _table(bundle, UNITS)
+    for table in tables:
         rows = _matching(table, "flow", flow)
         sent_s, received_s, delivered_s = (
             table.numbers(f"{name}_ns")[rows] / NANOS_PER_SECOND for name in ("sent", "received", "delivered")
@@ -179,6 +184,18 @@ def _table(bundle: Bundle, name: str) -> Table:
 def _texts(table: Table, column: str) -> Any:
     codes, names = table.labels(column)
     return np.array(names, dtype=object)[codes] if names else np.zeros(0, dtype=object)
+
+
+def _names(tables: Sequence[Table], column: str) -> list[str]:
+    return [name for table in tables for name in table.labels(column)[1]]
+
+
+def _check_pattern(name: str, pattern: str, known: Sequence[str]) -> None:
+    """Raises UsageError if a pattern matches no name."""
+    known = list(dict.fromkeys(known))
+    if pattern != "*" and not any(fnmatchcase(one, pattern) for one in known):
+        allowed = first_few(known, most=MOST_NAMES) or "nothing: there is none"
+        raise UsageError(f"{name}={pattern!r}{nearest_hint(pattern, known)}; allowed: {allowed}")
 
 
 def _matching(table: Table, column: str, pattern: str) -> Any:

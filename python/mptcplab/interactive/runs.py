@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,6 +11,7 @@ from mptcplab import card, consent, families
 from mptcplab.errors import UsageError
 from mptcplab.experiment import Experiment, Member, resolve
 from mptcplab.interactive import frames
+from mptcplab.interactive.experiments import check_count, load
 from mptcplab.interactive.figure import as_image
 from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunPlot, RunsPlot
@@ -18,13 +19,16 @@ from mptcplab.recorded import Recorded
 from mptcplab.report.comparison import arms_of
 from mptcplab.report.quantities import head, quantity
 from mptcplab.results import METRICS, Bundle, find
+from mptcplab.results.entities import Json
+from mptcplab.results.offered import is_limited_by_application, steady_bps
 from mptcplab.runner import Nobody, execute, plan
 
 if TYPE_CHECKING:
     from mptcplab.interactive.comparison import Comparison
 
-#: What a notebook shows of each flow.
+#: What a notebook shows of each flow, beside the part of the offered rate.
 SHOWN = ("goodput_bps", "ceiling_ratio", "delay_p50_s", "delay_p95_s", "recovery_s")
+HEADS = (*map(head, SHOWN[:2]), "of offered", *map(head, SHOWN[2:]))
 
 
 class Run(Bundle):
@@ -52,7 +56,7 @@ class Run(Bundle):
         title = f"on {self.record['backend']}, seed {self.record['seed']}"
         facts = ": ".join(part for part in (self.status, self.record["why"]) if part)
         rows = [[flow, *cells] for flow, cells in _flow_cells(self).items()]
-        parts = [card.heading(self.record["experiment"], title, facts), card.table(("flow", *map(head, SHOWN)), rows)]
+        parts = [card.heading(self.record["experiment"], title, facts), card.table(("flow", *HEADS), rows)]
         if self.record["result"] is not None:
             parts.append(as_image(self.plot.throughput(), "Goodput over time"))
         return "".join(parts)
@@ -83,10 +87,10 @@ class Runs(Sequence[Run]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __add__(self, others: Runs) -> Runs:
+    def __add__(self, others: Runs | Iterable[Bundle]) -> Runs:
         # Without members, because runs of a family with different changes are no repetitions of
         # each other.
-        return Runs([*self._runs, *others._runs])
+        return Runs([*self._runs, *others])
 
     def metrics(self, *, kind: str | None = None, frame: Library = "polars") -> Any:
         """Returns a frame with a row for each run and entity, and a column for each metric.
@@ -128,7 +132,7 @@ class Runs(Sequence[Run]):
         """
         from mptcplab.interactive.comparison import Comparison
 
-        return Comparison(self)
+        return Comparison(self._some())
 
     @property
     def plot(self) -> RunsPlot:
@@ -153,11 +157,11 @@ class Runs(Sequence[Run]):
             for run in self
             for flow, cells in _flow_cells(run).items()
         ]
-        return card.table(("experiment", "backend", "seed", "status", "flow", *map(head, SHOWN)), rows)
+        return card.table(("experiment", "backend", "seed", "status", "flow", *HEADS), rows)
 
 
 def run(
-    experiments: Experiment | Member | Recorded | Iterable[Experiment | Member | Recorded],
+    experiments: str | Path | Experiment | Member | Recorded | Iterable[Experiment | Member | Recorded],
     *,
     on: str = "sim",
     seed: int = 1,
@@ -166,14 +170,18 @@ def run(
     allow_programs: bool = False,
 ) -> Runs:
     """Runs experiments ``repeat`` times each, with the seeds ``seed``, ``seed + 1`` ..., and
-    returns their bundles.
+    returns their bundles. A path or text is a SPEC, as ``load`` takes it.
 
     What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs
     and classes that a description brings along run if ``allow_programs`` says so, or if they were
     allowed before. Under sudo they have the rights of its caller, whose the whole process becomes
-    if there are classes. Raises SpecError, Unsupported, PrivilegeError, NotAllowed or RunFailed.
+    if there are classes. Raises UsageError, SpecError, Unsupported, PrivilegeError, NotAllowed or RunFailed.
     """
-    if isinstance(experiments, (Experiment, Member, Recorded)):
+    check_count("seed", seed, least=0)
+    check_count("repeat", repeat, least=1)
+    if isinstance(experiments, str | Path):
+        experiments = load(experiments)
+    elif isinstance(experiments, (Experiment, Member, Recorded)):
         experiments = [experiments]
     described = list(experiments)
     resolved = [resolve(each) if isinstance(each, Experiment) else each.resolve() for each in described]
@@ -185,8 +193,18 @@ def run(
 
 def _flow_cells(run: Run) -> dict[str, list[str]]:
     """Returns the main metrics of each flow of a run, with units."""
-    measured = {flow["id"]: run.record["metrics"].get(f"flows.{flow['id']}", {}) for flow in run.record["flows"]}
+    described = {flow["id"]: flow for flow in run.resolved["flows"]}
     return {
-        flow: [quantity(values.get(name), METRICS["flow", name].unit) for name in SHOWN]
-        for flow, values in measured.items()
+        flow["id"]: _cells(run.record["metrics"].get(f"flows.{flow['id']}", {}), described.get(flow["id"]))
+        for flow in run.record["flows"]
     }
+
+
+def _cells(values: Mapping[str, float | None], described: Json | None) -> list[str]:
+    """Returns the cells of a flow. One that its application limits has no share of its ceiling."""
+    is_limited = described is not None and is_limited_by_application(described)
+    shown = {**values, "ceiling_ratio": None} if is_limited else values
+    goodput, ceiling, *others = (quantity(shown.get(name), METRICS["flow", name].unit) for name in SHOWN)
+    carried, offered = values.get("goodput_bps"), steady_bps(described) if described is not None else None
+    share = carried / offered if carried is not None and offered else None
+    return [goodput, ceiling, quantity(share, ""), *others]

@@ -27,6 +27,13 @@ def offered_bps(flow: Json) -> float | None:
     return None
 
 
+def steady_bps(flow: Json) -> float | None:
+    """Returns the offered rate of a resolved flow that the network either carries or does not; None
+    for other applications.
+    """
+    return offered_bps(flow) if flow["app"]["kind"] == STEADY else None
+
+
 def is_limited_by_application(flow: Json) -> bool:
     """Returns whether the application decides how much a resolved flow carries, if the network can
     carry it.
