@@ -73,6 +73,20 @@ def test_load_takes_what_the_command_line_takes(tmp_path: Path) -> None:
         mptcplab.load(path, set={"links.w3.rate": "3mbit"})
 
 
+def test_a_pattern_leaves_out_flows_that_cannot_have_the_field(tmp_path: Path) -> None:
+    path = write(tmp_path, TWO_PATHS)
+    (member,) = mptcplab.load(path, set={"flows.*.cc": "lia"})
+    assert [flow["cc"] for flow in member.resolve().data["flows"]] == [["lia"], []]
+    with pytest.raises(SpecError, match="transport udp"):
+        mptcplab.load(path, set={"flows.ca*.cc": "lia"})
+
+
+@pytest.mark.parametrize("written", ["10us", "10\u00b5s", "10\u03bcs"])
+def test_microseconds_are_read_as_they_are_printed(tmp_path: Path, written: str) -> None:
+    (member,) = mptcplab.load(write(tmp_path, TWO_PATHS), set={"links.*.delay": written})
+    assert {link["forward"]["delay_ns"] for link in member.resolve().data["links"]} == {10_000}
+
+
 def test_runs_are_a_sequence_of_bundles(runs: mptcplab.Runs) -> None:
     assert [run.record["seed"] for run in runs] == [1, 2]
     assert runs[-1].record["metrics"]["flows.call"]["goodput_bps"] > 0

@@ -17,6 +17,8 @@ from pydantic_core import PydanticCustomError, core_schema
 NANOS_PER_SECOND = 1_000_000_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _LONGEST_TEXT = 40
+# With the micro sign and with the Greek letter, which look the same.
+_MICROSECONDS = ("\u00b5s", "\u03bcs")
 
 
 def decimal_comma(text: str) -> str:
@@ -109,7 +111,7 @@ class _Counted(Quantity, int):
 
     @classmethod
     def _scaled(cls, text: str) -> int:
-        match = re.fullmatch(rf"([+-]?{_NUMBER})\s*([A-Za-z/]*)", text.strip())
+        match = re.fullmatch(rf"([+-]?{_NUMBER})\s*([A-Za-z\u00b5\u03bc/]*)", text.strip())
         if match is None or len(text) > _LONGEST_TEXT:
             raise QuantityError(f"{_shown(text)} is not a {cls.summary}{decimal_comma(text)}", cls.allowed)
         number, unit = match.groups()
@@ -226,11 +228,15 @@ class Duration(_Counted):
     """Nanoseconds."""
 
     units: ClassVar[dict[str, int]] = {"ns": 1, "us": 10**3, "ms": 10**6, "s": NANOS_PER_SECOND}
-    spellings: ClassVar[dict[str, int]] = {"min": 60 * NANOS_PER_SECOND, "h": 3600 * NANOS_PER_SECOND}
+    spellings: ClassVar[dict[str, int]] = {
+        "min": 60 * NANOS_PER_SECOND,
+        "h": 3600 * NANOS_PER_SECOND,
+        **dict.fromkeys(_MICROSECONDS, 10**3),
+    }
     most = 366 * 24 * 3600 * NANOS_PER_SECOND
     summary = "duration"
     allowed = "a duration with unit, as in 10us, 30ms, 1.5s, 2min"
-    pattern = rf"^(0|{_NUMBER}\s*(ns|us|ms|s|min|h))$"
+    pattern = rf"^(0|{_NUMBER}\s*(ns|[u\u00b5\u03bc]s|ms|s|min|h))$"
     examples = ("30ms", "60s", "10us")
     plain_number: ClassVar[dict[str, Any]] = {"const": 0}
 

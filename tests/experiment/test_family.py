@@ -162,6 +162,7 @@ def test_set_is_an_origin(two_paths: Path) -> None:
         ("links.wifi.delay=20", "links.wifi.delay: 20 has no unit"),
         ("parameters.quue=1bdp", "unknown parameter 'quue', did you mean 'queue'?"),
         ("events.cot.at=3s", "unknown name 'cot' in events, did you mean 'cut'?"),
+        ("link.*.delay=3ms", "unknown field 'link', did you mean 'links'?"),
         ("links.x*.delay=3ms", "no name in links matches 'x*'; allowed: wifi, lte"),
         ("nodes.*.forwarding=1ms", "no name in nodes matches '*'; allowed: nothing: it is empty"),
         ("links.*=3mbit", "a pattern stands for names, not for fields; allowed: * and ? between two dots"),

@@ -16,6 +16,8 @@ from mptcplab.experiment.links import RIVALS
 _ENTITIES = ("hosts", "nodes", "media", "links", "flows")
 # Fields with a short form, and the field whose value the short form is.
 _SHORT_FORMS = {"queue": "limit", "loss": "probability", "behaviour": "preset"}
+# Fields that flows over UDP cannot have.
+_NOT_OF_UDP = ("cc", "scheduler", "path_manager")
 _DIRECTIONS = ("forward", "backward")
 # Parts of a key that stand for several names.
 _PATTERN = re.compile(r"[*?]")
@@ -92,10 +94,22 @@ class Change:
             return [self.key]
         if not steps or _PATTERN.search(first + steps[-1]):
             raise self._wrong("a pattern stands for names, not for fields", "* and ? between two dots: links.*.rate")
+        groups = [*_ENTITIES, "events"]
+        if tree.child(first) is None and first not in groups and (hint := nearest_hint(first, groups)):
+            raise self._wrong(f"unknown field '{first}'{hint}", ", ".join(groups))
         matched: dict[str, Node | None] = {first: tree.child(first)}
         for step in steps:
             matched = {f"{key}.{name}": node for key, at in matched.items() for name, node in self._at(step, key, at)}
-        return list(matched)
+        return self._of_mptcp_flows(list(matched), tree)
+
+    def _of_mptcp_flows(self, keys: list[str], tree: Node) -> list[str]:
+        """Returns the keys without those of UDP flows, if the field is one that UDP flows cannot
+        have. If all are UDP, all stay, and each is refused with its reason.
+        """
+        if not (self.key.startswith("flows.") and self.key.rpartition(".")[2] in _NOT_OF_UDP):
+            return keys
+        kept = [key for key in keys if _transport(tree, key.rpartition(".")[0]) != "udp"]
+        return kept or keys
 
     def _at(self, step: str, key: str, node: Node | None) -> Iterator[tuple[str, Node | None]]:
         """Yields the part of a key itself, or the names under `node` that a pattern matches."""
@@ -179,6 +193,14 @@ class Change:
             Where(str(self.value.source.file or self.value.source), field=field_name((self.key,))),
             allowed=allowed,
         )
+
+
+def _transport(tree: Node, flow: str) -> object:
+    group, _, name = flow.partition(".")
+    flows = tree.child(group)
+    at = _named(flows).get(name) if flows is not None else None
+    transport = at.child("transport") if at is not None else None
+    return transport.value if transport is not None else None
 
 
 def _named(node: Node) -> dict[str, Node]:
