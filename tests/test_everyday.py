@@ -254,6 +254,7 @@ def completed(words: str, cwd: Path) -> list[str]:
         ("show alenazi2019/fig9/n", [f"alenazi2019/fig9/n{n}" for n in range(1, 8)]),
         ("run sh", ["short.yaml"]),
         ("run short.yaml --on k", ["kernel"]),
+        ("compare short.yaml --on sim,s", ["sim,ssh://"]),
         ("compare short.yaml --on sim,k", ["sim,kernel"]),
         ("run short.yaml --set li", ["links."]),
         ("run short.yaml --set links.wifi.de", ["links.wifi.delay="]),

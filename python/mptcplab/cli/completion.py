@@ -82,7 +82,8 @@ def backends(incomplete: str) -> list[str]:
     """Returns the back-ends, after a comma as a further one."""
     before, comma, last = incomplete.rpartition(",")
     places = ("ssh://", "qemu:", "exec:")
-    return [f"{before}{comma}{name}" for name in (*BACKENDS, *places) if name.startswith(last)]
+    further = [name for name in (*BACKENDS, *places) if name not in before.split(",")]
+    return [f"{before}{comma}{name}" for name in further if name.startswith(last)]
 
 
 def settings(incomplete: str) -> list[str]:
