@@ -169,6 +169,8 @@ def test_a_silent_caller_counts_as_gone(desk: Path, here: str, started: list[sub
         ("exec:'", "No closing quotation"),
         ("ssh:host", "not a machine"),
         ("ssh://host:99999", "not a machine"),
+        ("ssh://.foo", "not the name of a machine; allowed: 1 to 63 characters"),
+        (f"ssh://{'a' * 70}", "not the name of a machine; allowed: 1 to 63 characters"),
         ("stack+ssh://host", "unknown stack 'stack'; allowed: kernel, userspace"),
     ],
 )
@@ -252,6 +254,61 @@ def test_an_unknown_and_a_changed_host_key_are_told_apart(desk: Path, server: Ss
     assert is_refused(run_over_ssh(server, "elsewhere.yaml", cwd=desk), 3, "its host key has CHANGED", key)
     assert (server.client / ".ssh" / "known_hosts").read_text().count("\n") == 1
     assert cached(server.home) == []
+
+
+@with_sshd
+@pytest.mark.parametrize("settings", ["", "HostKeyAlias other", "UserKnownHostsFile ~/.ssh/others"])
+def test_the_line_for_known_hosts_makes_the_key_of_an_alias_known(server: SshServer, settings: str) -> None:
+    ssh = server.client / ".ssh"
+    server.trust(None)
+    (ssh / "others").touch()
+    # Of two keys, ssh(1) skips the one that does not exist.
+    keys = "IdentityFile ~/.ssh/nowhere\nIdentityFile ~/.ssh/id_ed25519"
+    (ssh / "config").write_text(f"Host lab\nHostName 127.0.0.1\nPort {server.port}\nUser root\n{keys}\n{settings}\n")
+    ended = mptcplab("doctor", "--on", "ssh://lab", cwd=server.client, HOME=str(server.client))
+    told = re.search(r"not known; .*; the line for (/\S+) is: (.*\n)", ended.err)
+    assert told is not None, ended
+    Path(told[1]).write_text(told[2])
+    ended = mptcplab("doctor", "--on", "ssh://lab", cwd=server.client, HOME=str(server.client))
+    assert ended.status == 0, ended
+
+
+@with_sshd
+@pytest.mark.parametrize(
+    ("marker", "kind", "words"),
+    [("@revoked ", None, "its host key is REVOKED in "), ("", "ecdsa", "the type that is known (ecdsa-sha2-nistp256)")],
+)
+def test_a_revoked_key_and_one_of_another_type_are_told_apart(
+    desk: Path, server: SshServer, marker: str, kind: str | None, words: str
+) -> None:
+    if kind is not None:
+        make_key(desk / "other", kind)
+        server.trust(desk / "other.pub")
+    known = server.client / ".ssh" / "known_hosts"
+    known.write_text(marker + known.read_text())
+    assert is_refused(run_over_ssh(server, "elsewhere.yaml", cwd=desk), 3, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("config", "Port abc", "config line 1: Invalid Port integer value: abc"),
+        ("config", "IdentityFile ~/.ssh/nowhere", ".ssh/nowhere: No such file or directory"),
+        ("id_ed25519", "none", ".ssh/id_ed25519: Invalid private key; allowed: a private key"),
+    ],
+)
+def test_a_wrong_setting_of_ssh_is_named(desk: Path, here: str, name: str, content: str, words: str) -> None:  # noqa: ARG001
+    (desk / ".ssh").mkdir()
+    (desk / ".ssh" / name).write_text(content)
+    ended = mptcplab("run", "elsewhere.yaml", "--on", "ssh://127.0.0.1", cwd=desk, HOME=str(desk))
+    assert is_refused(ended, 3, words)
+
+
+@with_sshd
+def test_a_wrong_line_of_known_hosts_is_named(desk: Path, server: SshServer) -> None:
+    (server.client / ".ssh" / "known_hosts").write_text("word\n")
+    ended = run_over_ssh(server, "elsewhere.yaml", cwd=desk)
+    assert is_refused(ended, 3, "/known_hosts: Invalid known hosts entry: word")
 
 
 @with_sshd

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,13 +18,15 @@ from typing import Any, TypeVar
 from mptcplab.errors import MachineError
 from mptcplab.remote.bootstrap import start_agent
 from mptcplab.remote.channel import BLOCK_BYTES, GRACE_S, Channel
+from mptcplab.remote.host_keys import KnownHosts
 
 T = TypeVar("T")
 
 CONNECT_S = 10.0
 #: A connection counts as lost after this many keepalives without an answer, one each second.
 KEEPALIVES = 3
-USUAL_PORT = 22
+#: The keys of a user who names none, as in ssh_config(5).
+USUAL_KEYS = ("id_ed25519_sk", "id_ecdsa_sk", "id_ed448", "id_ed25519", "id_ecdsa", "id_rsa", "id_dsa")
 FULL_S = 0.005
 
 
@@ -60,23 +62,25 @@ class Ssh:
         except ssh.ChannelOpenError as error:
             raise self._error(f"it opens no further session ({error}); see MaxSessions in its sshd_config") from None
         except ssh.HostKeyNotVerifiable:
-            raise self._error(self._about_host_key()) from None
+            raise self._error(self._known_hosts().why_refused(self._host_key)) from None
         except ssh.PermissionDenied as error:
             remedy = f"try `ssh {self._ssh_arguments()} true`, which uses the same keys"
             raise self._error(f"{error.reason}: {remedy}") from None
         except TimeoutError:
             raise self._error(f"no answer in {CONNECT_S:g} s") from None
-        except ssh.Error as error:
-            raise self._error(error.reason or type(error).__name__) from None
-        except OSError as error:
-            raise self._error(error.strerror or str(error) or type(error).__name__) from None
+        except (ssh.Error, ConnectionResetError, BrokenPipeError) as error:
+            raise self._error(self._about_types() or _reason(error)) from None
+        except (OSError, ValueError) as error:
+            raise self._error(self._why_not_begun(error)) from None
 
     async def _process(self) -> Any:
         ssh = _asyncssh()
         if self._connection is None or self._connection.is_closed():
+            self._connection = None
             connect = ssh.connect(
                 self._host,
                 **self._given(),
+                **await self._keys(),
                 connect_timeout=CONNECT_S,
                 keepalive_interval=1,
                 keepalive_count_max=KEEPALIVES,
@@ -90,32 +94,65 @@ class Ssh:
         given = {"username": self._user, "port": self._port}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _about_host_key(self) -> str:
-        """Returns that the host key is unknown or changed, with the line to check."""
-        key = self._host_key()
-        port = self._port or USUAL_PORT
-        name = self._host if port == USUAL_PORT else f"[{self._host}]:{port}"
-        if key is None:
-            return "its host key is not known; connect once with ssh, which asks whether to accept it"
-        line = f"{name} {key.export_public_key().decode().strip()}"
-        told = f"{key.get_fingerprint()}; the line for {_known_hosts()} is: {line}"
-        if self._is_known(name):
-            return f"its host key has CHANGED: either it was installed anew, or another machine answers; now {told}"
-        return f"its host key is not known; compare it with the machine's own, then add it: {told}"
+    async def _options(self) -> Any:
+        """Returns the settings for the machine, with those of `~/.ssh/config`, but without its keys."""
+        options = _asyncssh().SSHClientConnectionOptions
+        return await options.construct(config=(), host=self._host, **self._given(), client_keys=None)
 
-    def _host_key(self) -> Any:
-        given = {name: value for name, value in self._given().items() if name != "username"}
+    async def _keys(self) -> dict[str, Any]:
+        """Returns the identity files that exist, if only some do: ssh(1) uses these, and asyncssh none."""
+        named = (await self._options()).config.get("IdentityFile") or []
+        found = [name for name in named if Path(name).expanduser().is_file()]
+        return {"client_keys": found, "ignore_encrypted": True} if 0 < len(found) < len(named) else {}
+
+    def _known_hosts(self) -> KnownHosts:
+        return KnownHosts(_run(self._options()))
+
+    def _host_key(self, types: Sequence[str] = ()) -> Any:
+        """Returns the key of the machine, of one of these types if any are given. None if there is none."""
+        return _run(self._host_key_of(types))
+
+    async def _host_key_of(self, types: Sequence[str]) -> Any:
         with suppress(Exception):
-            return _run(_asyncssh().get_server_host_key(self._host, **given))
+            only = {"port": self._port, "server_host_key_algs": list(types)}
+            only = {name: value for name, value in only.items() if value}
+            asked = _asyncssh().get_server_host_key(self._host, options=await self._options(), **only)
+            return await asyncio.wait_for(asked, CONNECT_S)
         return None
 
-    def _is_known(self, name: str) -> bool:
-        with suppress(Exception):
-            found = _asyncssh().match_known_hosts(
-                str(_known_hosts()), self._host, "", None if name == self._host else self._port
-            )
-            return bool(found[0] or found[1])
-        return False
+    def _about_types(self) -> str | None:
+        """Returns that the machine has no host key of a type that is known, if that is why a connection
+        did not begin. A server tells nothing then.
+        """
+        if self._connection is None:
+            known = self._known_hosts()
+            if known.is_of_other_types(self._host_key):
+                return known.why_refused(self._host_key)
+        return None
+
+    def _why_not_begun(self, error: OSError | ValueError) -> str:
+        """Returns what is wrong with a setting or a file here, or with the network."""
+        if isinstance(error, UnicodeError):
+            return "not the name of a machine; allowed: 1 to 63 characters between dots"
+        if isinstance(error, OSError):
+            return f"{error.filename}: {_reason(error)}" if error.filename else _reason(error)
+        if isinstance(error, _asyncssh().KeyImportError):
+            return f"{self._unreadable_key()}: {error}; allowed: a private key, as ssh-keygen makes it"
+        if "known hosts" in str(error):
+            return f"{self._known_hosts().places}: {error}"
+        return str(error)
+
+    def _unreadable_key(self) -> str:
+        """Returns the file of the first key that cannot be read."""
+        ssh = _asyncssh()
+        named = _run(self._options()).config.get("IdentityFile") or [f"~/.ssh/{name}" for name in USUAL_KEYS]
+        for path in (Path(name).expanduser() for name in named):
+            try:
+                if path.is_file():
+                    ssh.load_keypairs(str(path), ignore_encrypted=True)
+            except (OSError, ValueError):
+                return str(path)
+        return "a key in ~/.ssh"
 
     def _ssh_arguments(self) -> str:
         user = f"{self._user}@" if self._user else ""
@@ -179,8 +216,9 @@ class SshChannel(Channel):
         return f"its agent ended with {f'signal {signal[0]}' if signal else f'status {status}'}: {said}"
 
 
-def _known_hosts() -> Path:
-    return Path.home() / ".ssh" / "known_hosts"
+def _reason(error: Any) -> str:
+    told = error.strerror if isinstance(error, OSError) else error.reason
+    return told or str(error) or type(error).__name__
 
 
 @cache
