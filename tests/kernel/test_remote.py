@@ -194,18 +194,29 @@ def test_another_architecture_is_refused_by_its_name(desk: Path, here: str) -> N
 
 @pytest.mark.parametrize(
     ("mounted", "words"),
-    [("-o noexec", "forbids programs (Permission denied)"), ("-o size=64k", "No space left on device")],
+    [
+        ("noexec", "forbids programs (Permission denied); set XDG_CACHE_HOME there to a directory that allows"),
+        ("size=64k", "No space left on device"),
+    ],
 )
-def test_a_home_that_does_not_take_the_agent_is_named(desk: Path, here: str, mounted: str, words: str) -> None:
+def test_a_home_that_does_not_take_the_agent_is_named_and_keeps_nothing(
+    desk: Path, here: str, mounted: str, words: str
+) -> None:
     cache = desk / "cache"
     cache.mkdir()
-    script = f'mount -t tmpfs {mounted} cache {cache}; exec "$@"'
-    (desk / "over").write_text(f"#!/bin/sh\n{script}\n")
-    (desk / "over").chmod(0o755)
-    place = here.replace("exec:", f"exec:unshare --mount {desk / 'over'} ")
-    ended = mptcplab("run", "elsewhere.yaml", "--on", place, cwd=desk)
-    assert is_refused(ended, 3, words)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", mounted, "cache", str(cache)], check=True)
+    try:
+        ended = mptcplab("run", "elsewhere.yaml", "--on", here, cwd=desk)
+        assert is_refused(ended, 3, words)
+        assert list(cache.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(cache)], check=True)
     assert not (desk / "results").exists()
+
+
+def test_a_machine_without_a_home_keeps_no_agent_at_its_root(desk: Path, here: str) -> None:
+    place = here.replace("XDG_CACHE_HOME=", "-u HOME -u XDG_CACHE_HOME UNUSED=")
+    assert is_refused(mptcplab("run", "elsewhere.yaml", "--on", place, cwd=desk), 3, "HOME is not set there; set it")
 
 
 def test_doctor_reports_the_other_machine(desk: Path, here: str) -> None:

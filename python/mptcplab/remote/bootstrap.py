@@ -23,19 +23,28 @@ say() { printf '$mark %s\\n' "$$*"; }
 fail() { say problem "$$*"; exit 1; }
 say machine "$$(uname -m)"
 [ "$$(uname -m)" = $architecture ] || exit 1
-directory="$${XDG_CACHE_HOME:-$$HOME/.cache}/mptcplab/$sha256"
+if [ -z "$$XDG_CACHE_HOME" ] && [ -z "$$HOME" ]; then
+    fail "HOME is not set there; set it, or set XDG_CACHE_HOME there to a directory for the agent"
+fi
+cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"
+directory="$$cache/mptcplab/$sha256"
 agent="$$directory/mptcplab-agent"
+# Of the directories only empty ones go, so agents of other builds stay.
+leave() { rm -f "$$part"; rmdir "$$directory" "$$cache/mptcplab" 2>/dev/null; }
 is_whole() { [ "$$({ sha256sum <"$$agent"; } 2>/dev/null | cut -d ' ' -f 1)" = $sha256 ]; }
 if ! is_whole; then
-    why=$$(mkdir -p "$$directory" 2>&1) || fail "$$why"
     part="$$agent.$$$$"
-    trap 'rm -f "$$part"' EXIT
+    trap leave EXIT
+    why=$$(mkdir -p "$$directory" 2>&1) || fail "$$why"
     say absent
     why=$$({ head -c $bytes >"$$part" && chmod 755 "$$part" && mv "$$part" "$$agent"; } 2>&1) || fail "$$why"
-    is_whole || fail "$$agent: its checksum is wrong"
+    is_whole || { rm -f "$$agent"; fail "$$agent: its checksum is wrong"; }
 fi
-why=$$({ "$$agent" version >/dev/null; } 2>&1) ||
-    fail "$$directory forbids programs ($${why##*: }); a directory that does not is named by XDG_CACHE_HOME there"
+if ! why=$$({ "$$agent" version >/dev/null; } 2>&1); then
+    rm -f "$$agent"
+    leave
+    fail "$$directory forbids programs ($${why##*: }); set XDG_CACHE_HOME there to a directory that allows programs"
+fi
 if [ "$$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then
     say ready
     exec sudo -n "$$agent" $task --caller "$$(id -u)" "$$(id -g)" "$$(id -G | tr ' ' ,)" "$$HOME" "$$(id -un)"
