@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from command_line import PROGRAM, environment, mptcplab
 from mptcplab.bisection import judged
+from mptcplab.remote.guest import BUSYBOX, QEMU
 from mptcplab.results import find
 
 SPEC = """
@@ -94,10 +97,28 @@ def test_git_skips_what_cannot_be_judged(desk: Path) -> None:
     assert out == "not judged: seed 1 is invalid after 3 attempts: told so\n"
 
 
+@pytest.mark.skipif(not BUSYBOX.exists(), reason="there is no busybox: apt-get install busybox-static")
 def test_git_skips_a_kernel_that_was_not_built(desk: Path) -> None:
-    status, out, err = step(desk, "--on", "qemu:./bzImage", MPTCPLAB_AGENT=sys.executable)
+    (desk / QEMU).symlink_to(PROGRAM)
+    path = f"{desk}:{os.environ['PATH']}"
+    status, out, err = step(desk, "--on", "qemu:./bzImage", MPTCPLAB_AGENT=sys.executable, PATH=path)
     assert (status, err) == (125, "")
     assert out == "not judged: --on qemu:./bzImage: bzImage: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("on", "words"),
+    [
+        ("exec:/nope", "/nope: No such file or directory"),
+        (f"exec:{shutil.which('false')}", "ended with status 1"),
+        ("qemu:./bzImage", "guests need packages that are missing"),
+    ],
+)
+def test_a_place_where_no_commit_can_be_judged_ends_a_bisection(desk: Path, on: str, words: str) -> None:
+    status, out, err = step(desk, "--on", on, MPTCPLAB_AGENT=sys.executable, PATH="/nowhere")
+    assert (status, out) == (128, "")
+    assert words in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import SHORT, Ended, is_refused, mptcplab
+from command_line import SHORT, Ended, is_refused, may_mount, mptcplab
 from documentation import ROOT
 from mptcplab.remote.guest import BUSYBOX, QEMU
 
@@ -40,7 +41,7 @@ def run_with(desk: Path, behaves: str, *, agent: Path | None = None, image: str 
     (programs / QEMU).write_text(f"#!/bin/sh\n{ENDS}{behaves}\n")
     (programs / QEMU).chmod(0o755)
     temporary = desk / "tmp"
-    temporary.mkdir()
+    temporary.mkdir(exist_ok=True)
     changes = {"MPTCPLAB_AGENT": str(agent or desk / "agent"), "TMPDIR": str(temporary)}
     path = f"{programs}:{os.environ['PATH']}"
     ended = mptcplab("run", "short.yaml", "--on", f"qemu:{image}", cwd=desk, PATH=path, **changes)
@@ -83,6 +84,18 @@ def test_what_is_not_an_image_is_one_line(desk: Path, content: bytes | None, wor
     if content is not None:
         (desk / "bzImage").write_bytes(content)
     assert is_refused(run_with(desk, "exit 1"), 3, "--on qemu:./bzImage: ", words)
+
+
+def test_a_full_directory_for_temporary_files_is_one_line(desk: Path) -> None:
+    if os.geteuid() or not may_mount():
+        pytest.skip("needs root that may mount")
+    (desk / "tmp").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "full", str(desk / "tmp")], check=True)
+    try:
+        ended = run_with(desk, "exit 1")
+    finally:
+        subprocess.run(["umount", str(desk / "tmp")], check=True)
+    assert is_refused(ended, 3, f"--on qemu:./bzImage: {desk / 'tmp'}: No space left on device; TMPDIR names another")
 
 
 def test_without_an_agent_nothing_is_looked_for(desk: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from mptcplab.errors import MachineError, UsageError
 from mptcplab.remote.agent_file import agent_file
 from mptcplab.remote.channel import Lost, ProgramChannel
 from mptcplab.remote.guest import GuestChannel, initramfs
-from mptcplab.remote.kernels import Kernel, kernel_of
+from mptcplab.remote.kernels import KEYRING, Kernel, kernel_of
 from mptcplab.remote.place import place_of
 
 ECHO = [sys.executable, "-c", "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"]
@@ -54,6 +56,14 @@ def test_an_image_that_is_none_is_refused(tmp_path: Path) -> None:
         kernel_of("qemu:it", str(tmp_path / "vmlinux"))
     with pytest.raises(MachineError, match="No such file"):
         kernel_of("qemu:it", str(tmp_path / "nothing"))
+
+
+@pytest.mark.skipif(not Path(KEYRING).exists(), reason="kernels by series come from Debian")
+@pytest.mark.parametrize(("cache", "words"), [("/proc", "No such file"), (__file__, "Not a directory")])
+def test_a_cache_that_takes_no_kernels_is_named(cache: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    with pytest.raises(MachineError, match=f"qemu:7.9: {cache}/mptcplab.*: {words}.*; XDG_CACHE_HOME names another"):
+        kernel_of("qemu:7.9", "7.9")
 
 
 def test_a_missing_agent_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,9 +120,16 @@ def entries(archive: bytes) -> dict[str, tuple[int, bytes]]:
         at = (start + size + 3) & ~3
 
 
-def test_the_file_system_of_a_guest_has_its_programs_and_modules(tmp_path: Path) -> None:
-    (tmp_path / "tun.ko").write_bytes(b"module")
-    kernel = Kernel(tmp_path / "vmlinuz", "6.12", (tmp_path / "tun.ko",))
+@pytest.mark.parametrize("compression", [None, "xz", "gzip", "zstd"])
+def test_the_file_system_of_a_guest_has_its_programs_and_modules(tmp_path: Path, compression: str | None) -> None:
+    module = tmp_path / "tun.ko"
+    module.write_bytes(b"module")
+    if compression is not None:
+        if shutil.which(compression) is None:
+            pytest.skip(f"there is no {compression}")
+        subprocess.run([compression, "-q", str(module)], check=True)
+        [module] = tmp_path.glob("tun.ko.*")
+    kernel = Kernel(tmp_path / "vmlinuz", "6.12", (module,))
     found = entries(initramfs(kernel, b"busybox", {"agent": b"agent!", "usr/lib/x.so": b""}, "/agent serve kernel"))
     assert found["agent"] == (stat.S_IFREG | 0o755, b"agent!")
     assert found["bin/busybox"] == (stat.S_IFREG | 0o755, b"busybox")
@@ -123,6 +140,13 @@ def test_the_file_system_of_a_guest_has_its_programs_and_modules(tmp_path: Path)
     assert "/agent serve kernel <&3 >&3" in init
     # A directory comes before what it holds.
     assert list(found).index("usr") < list(found).index("usr/lib") < list(found).index("usr/lib/x.so")
+
+
+def test_a_module_that_needs_zstd_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tun.ko.zst").write_bytes(b"")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match=r"/tun\.ko\.zst: zstd is missing, .*: sudo apt install zstd"):
+        initramfs(Kernel(tmp_path / "vmlinuz", "6.12", (tmp_path / "tun.ko.zst",)), b"", {}, "true")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="guests are programs of QEMU on Linux")

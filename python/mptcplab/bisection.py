@@ -14,6 +14,7 @@ from mptcplab import metrics
 from mptcplab.backends import backend
 from mptcplab.errors import MachineError, RunFailed, Unsupported, UsageError
 from mptcplab.remote.agent_file import agent_file
+from mptcplab.remote.guest import Guests
 from mptcplab.remote.place import place_of
 from mptcplab.results import Absent, Bundle, Evaluation, digest
 from mptcplab.runner import Nobody, execute, plan_like
@@ -29,12 +30,18 @@ Verdict = Literal["good", "bad", "undecided"]
 Interval = tuple[float, float]
 
 
-def require_agent(on: str) -> None:
-    """Raises MachineError if `on` needs the agent and there is none, because no commit could be
-    judged then.
+def require_place(on: str) -> None:
+    """Raises MachineError if `on` is a place that no commit could be judged at: there is no agent, no
+    tool for guests, no such series, or the machine cannot be reached.
     """
-    if place_of(on) is not None:
-        agent_file()
+    place = place_of(on)
+    if place is None:
+        return
+    agent_file()
+    if isinstance(place.way, Guests):
+        place.way.prepare(image=False)
+    else:
+        place.way.open(f"serve {place.stack}").close()
 
 
 class CannotJudge(Exception):

@@ -67,9 +67,9 @@ def command(
 
     Runs SPEC on it with the seeds of the good bundles, and compares the pairs. Exit status 0: good;
     1: bad; 125: it cannot be judged; 128 and more end the bisection, for example 128 for wrong
-    usage.
+    usage, or for a machine that cannot be reached.
     """
-    from mptcplab.bisection import CannotJudge, good_runs, judged, require_agent, runs_like
+    from mptcplab.bisection import CannotJudge, good_runs, judged, require_place, runs_like
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.specs import resolved
     from mptcplab.errors import UsageError
@@ -80,7 +80,7 @@ def command(
         names = ", ".join(one["name"] for one in experiments[:4])
         raise UsageError(f"{spec}: has {len(experiments)} experiments; allowed: one of them, as {names}")
     check_metric(metric, experiments[0], "--metric")
-    require_agent(on)
+    require_place(on)
     reference = good_runs(bundles_under([good]), experiments[0], good, repeat)
     expected = _values_of_good(reference, metric, good)
     try:

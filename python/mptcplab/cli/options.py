@@ -105,7 +105,7 @@ On: TypeAlias = Annotated[
     ),
 ]
 On_own: TypeAlias = Annotated[str, _on("The simulator, or the path of your own one.", "sim|PROGRAM")]
-On_each: TypeAlias = Annotated[str, _on("Back-ends, separated by commas.", "sim,kernel")]
+On_each: TypeAlias = Annotated[str, _on("Back-ends, separated by commas, so none can contain one.", "sim,kernel")]
 Settings: TypeAlias = Annotated[
     list[str] | None, _set("Change a value of the description; may be given again.", "KEY=VALUE")
 ]

@@ -15,7 +15,6 @@ with nothing else.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -32,7 +31,7 @@ from typing import Any
 from mptcplab.errors import MachineError
 from mptcplab.remote.agent_file import agent_file
 from mptcplab.remote.channel import Channel, Lost, ProgramChannel
-from mptcplab.remote.kernels import Kernel, check_form, kernel_of, plain
+from mptcplab.remote.kernels import Kernel, check_form, files_of, is_path, kernel_of, plain, plain_name
 
 QEMU = "qemu-system-x86_64"
 BUSYBOX = Path("/bin/busybox")
@@ -98,11 +97,14 @@ class Guests:
     def _kernel(self) -> Kernel:
         return kernel_of(self._where, self._wanted)
 
-    def prepare(self) -> None:
-        """Looks for all that a guest needs, and downloads its kernel. Raises MachineError."""
+    def prepare(self, *, image: bool = True) -> None:
+        """Looks for all that a guest needs, and downloads its kernel. Raises MachineError. Without
+        `image`, an image that is named by its path may be missing.
+        """
         _tools(self._where)
         agent_file()
-        _ = self._kernel
+        if image or not is_path(self._wanted):
+            _ = self._kernel
 
     def open(self, task: str) -> Channel:
         return self.open_with_devices(task, [])
@@ -176,13 +178,20 @@ class Guest:
         Uses KVM if a guest sends its first line with it, else emulation. Raises MachineError.
         """
         qemu, busybox = _tools(where)
-        parts = _Parts(qemu, kernel, initramfs(kernel, busybox, programs, command), ends)
-        for accelerator, options, limit_s in _ways():
-            with suppress(Lost):
-                channel, release = parts.start(options, limit_s)
-                return cls(channel, accelerator, release)
-        channel, release = _emulated(where, parts)
-        return cls(channel, EMULATION, release)
+        with files_of(where, _temporary(), "TMPDIR"):
+            parts = _Parts(qemu, kernel, initramfs(kernel, busybox, programs, command), ends)
+            for accelerator, options, limit_s in _ways():
+                with suppress(Lost):
+                    channel, release = parts.start(options, limit_s)
+                    return cls(channel, accelerator, release)
+            channel, release = _emulated(where, parts)
+            return cls(channel, EMULATION, release)
+
+
+def _temporary() -> str:
+    with suppress(OSError):
+        return tempfile.gettempdir()
+    return "temporary files"
 
 
 def _ways() -> Iterator[tuple[str, Sequence[str], float]]:
@@ -281,7 +290,7 @@ def _ends_with_us() -> list[str]:
 
 def initramfs(kernel: Kernel, busybox: bytes, programs: Mapping[str, bytes], command: str) -> bytes:
     """Returns the file system of a guest as a cpio archive."""
-    names = [re.sub(r"\.(xz|gz)$", "", module.name) for module in kernel.modules]
+    names = [plain_name(module) for module in kernel.modules]
     init = _INIT.format(modules=" ".join(names), greeting=GREETING.decode(), command=command)
     archive = Archive()
     for directory in ("bin", "dev", "modules", "proc", "sys", "tmp"):

@@ -75,7 +75,7 @@ def cache_directory() -> Path:
 
 def check_form(where: str, wanted: str) -> None:
     """Raises UsageError unless `qemu:WANTED` names a path or a series. `where` begins the message."""
-    if "/" not in wanted and not re.fullmatch(r"\d+\.\d+", wanted):
+    if not is_path(wanted) and not re.fullmatch(r"\d+\.\d+", wanted):
         raise UsageError(f"{where}: unknown kernel {wanted!r}; allowed: a series as in 6.12, or PATH/bzImage")
 
 
@@ -83,11 +83,29 @@ def kernel_of(where: str, wanted: str) -> Kernel:
     """Returns the kernel that `qemu:WANTED` names: a path, or a series. `where` begins messages. Raises
     MachineError.
     """
-    if "/" in wanted:
+    with files_of(where, str(cache_directory()), "XDG_CACHE_HOME"):
+        if not is_path(wanted):
+            return _of_debian(where, wanted)
         image = Path(wanted).expanduser()
         release = _release_of(where, image)
         return Kernel(image, release, _modules(Path("/lib/modules", release)))
-    return _of_debian(where, wanted)
+
+
+def is_path(wanted: str) -> bool:
+    """Returns whether `qemu:WANTED` names a path, and not a series."""
+    return "/" in wanted
+
+
+@contextmanager
+def files_of(where: str, directory: str, variable: str) -> Iterator[None]:
+    """Converts errors of files to MachineError. `directory` is named if an error names no file, as that
+    of a full disk; `variable` names another directory.
+    """
+    try:
+        yield
+    except OSError as error:
+        remedy = f"{variable} names another directory"
+        raise MachineError(f"{where}: {error.filename or directory}: {error.strerror or error}; {remedy}") from None
 
 
 def _release_of(where: str, image: Path) -> str:
@@ -133,7 +151,7 @@ def _downloaded(where: str, series: str) -> Path:
             raise MachineError(f"{where}: the packages of Linux {release} have no image")
         shutil.copyfile(image, kept / IMAGE)
         for module in _modules(unpacked):
-            (kept / module.name.removesuffix(".xz")).write_bytes(plain(module))
+            (kept / plain_name(module)).write_bytes(plain(module))
         (kept / LOOKED_FOR).write_text(" ".join(MODULES))
         if not _is_complete(directory):
             shutil.rmtree(directory, ignore_errors=True)
@@ -145,7 +163,8 @@ def _downloaded(where: str, series: str) -> Path:
 
 def series_of_debian(where: str) -> list[str]:
     """Returns the series that Debian has now. Raises MachineError."""
-    return list(_Apt(where).newest())
+    with files_of(where, str(cache_directory()), "XDG_CACHE_HOME"):
+        return list(_Apt(where).newest())
 
 
 class _Apt:
@@ -276,14 +295,31 @@ def _modules(directory: Path) -> tuple[Path, ...]:
     return tuple(ordered.values())
 
 
+def plain_name(module: Path) -> str:
+    """Returns the name of a module without that of its compression."""
+    return re.sub(r"\.(xz|gz|zst)$", "", module.name)
+
+
 def plain(module: Path) -> bytes:
-    """Returns the content of a module, uncompressed."""
+    """Returns the content of a module, uncompressed. Raises MachineError."""
+    if module.suffix == ".zst":
+        return _without_zstd(module)
     content = module.read_bytes()
     if module.suffix == ".xz":
         return lzma.decompress(content)
     if module.suffix == ".gz":
         return gzip.decompress(content)
     return content
+
+
+def _without_zstd(module: Path) -> bytes:
+    zstd = shutil.which("zstd")
+    if zstd is None:
+        raise MachineError(f"{module}: zstd is missing, which uncompresses it: sudo apt install zstd")
+    done = subprocess.run([zstd, "-dc", str(module)], capture_output=True)
+    if done.returncode:
+        raise MachineError(f"{module}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
 
 
 def _needs(module: Path) -> list[str]:
