@@ -214,6 +214,18 @@ def test_a_home_that_does_not_take_the_agent_is_named_and_keeps_nothing(
     assert not (desk / "results").exists()
 
 
+def test_a_full_disk_there_fails_the_run_with_the_reason(desk: Path, here: str) -> None:
+    scratch = desk / "scratch"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "full", str(scratch)], check=True)
+    try:
+        assert mptcplab("run", "elsewhere.yaml", "--on", here, cwd=desk).status == 4
+    finally:
+        subprocess.run(["umount", str(scratch)], check=True)
+    [bundle] = find(desk / "results")
+    assert bundle.status == "failed"
+    assert "No space left on device" in bundle.record["why"]
+
+
 def test_a_machine_without_a_home_keeps_no_agent_at_its_root(desk: Path, here: str) -> None:
     place = here.replace("XDG_CACHE_HOME=", "-u HOME -u XDG_CACHE_HOME UNUSED=")
     assert is_refused(mptcplab("run", "elsewhere.yaml", "--on", place, cwd=desk), 3, "HOME is not set there; set it")

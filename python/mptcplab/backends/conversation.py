@@ -131,6 +131,7 @@ class ConversationRun:
     ) -> None:
         self._conversation = conversation
         self._directory = directory
+        self._own_disk = own_disk
         self._every_ns: int = step_ns
         self._step_ns = self._every_ns
         #: Whether the conversation serves further runs.
@@ -141,7 +142,7 @@ class ConversationRun:
         given = str(directory.resolve()) if own_disk else None
         start = {"seed": seed, "directory": given, "experiment": experiment}
         try:
-            self._now_ns: int = conversation.ask({"start": start}, patient=True)["now_ns"]
+            self._now_ns: int = self._asked({"start": start})["now_ns"]
         except BaseException:
             if not keeps:
                 conversation.close()
@@ -162,9 +163,22 @@ class ConversationRun:
                 self._state = "ended"
             yield Tick(self._now_ns, partial(tick.__getitem__, "latest"))
 
-    def _ask(self, request: Any) -> Any:
+    def _asked(self, request: Any) -> Any:
+        """Returns the answer to a request. The disk of another machine fails the run, and not what writes
+        its bundle here.
+        """
         try:
             return self._conversation.ask(request, patient=True)
+        except OSError as error:
+            if self._own_disk:
+                raise
+            # The next run begins anew there.
+            self._conversation.close()
+            raise RunFailed(f"{self._conversation.where}: {error}") from None
+
+    def _ask(self, request: Any) -> Any:
+        try:
+            return self._asked(request)
         except RunFailed as failure:
             raise RunFailed(f"{failure} (at {self._now_ns / 1e9:.1f} s of the run)") from None
 
