@@ -12,10 +12,20 @@ from documentation import REGRESSION, ROOT
 from mptcplab.cli.known_failures import KnownFailure, read, set_aside
 from mptcplab.errors import UsageError
 from mptcplab.experiment import members
+from mptcplab.report.linux_versions import ranges
 from mptcplab.results import Bundle
 
 KNOWN = ROOT / "examples" / "regression" / "known.toml"
-ROW = KnownFailure("slow", "run.goodput_bps > 2", "6.18", "it is slow")
+KNOWN_ROW = "[[known]]\nexperiment = 'a'\nexpectation = ''\nwhy = ''\n"
+
+
+def row(before: object, expectation: str = "run.goodput_bps > 2") -> KnownFailure:
+    found = ranges(before)
+    assert found is not None
+    return KnownFailure("slow", expectation, found, "it is slow")
+
+
+ROW = row("6.18")
 
 
 def bundle(kernel: str, *, held: bool = False, backend: str = "kernel@qemu-x") -> Bundle:
@@ -42,9 +52,32 @@ def test_only_a_failure_of_an_older_kernel_is_known(tested: Bundle, held: bool |
     assert held is not None or verdict["why"] == "known before Linux 6.18: it is slow (run.goodput_bps is 1)"
 
 
+@pytest.mark.parametrize(
+    ("before", "older", "newer"),
+    [
+        ("6.18.36", ["6.18.15", "6.17.1"], ["6.18.36", "6.18.44", "6.19.1"]),
+        (["6.12..6.12.94", "6.18..6.18.36"], ["6.12.93", "6.18.15"], ["6.12.94", "6.17.1", "6.18.36", "6.1.0-50"]),
+        # Debian's release is not its version.
+        ("6.1.170", ["6.1.0-40-amd64 #1 SMP Debian 6.1.153-1"], ["6.1.0-50-amd64 #1 SMP Debian 6.1.170-3"]),
+    ],
+)
+def test_all_numbers_of_versions_are_compared(before: object, older: list[str], newer: list[str]) -> None:
+    for kernel in older + newer:
+        [verdict] = set_aside([bundle(f"Linux {kernel}")], [row(before)])[0].record["expectations"]
+        assert (verdict["held"] is None) == (kernel in older), kernel
+
+
+def test_the_regression_of_remove_addr_is_known_of_the_kernels_that_were_measured() -> None:
+    [known] = [one for one in read(KNOWN) if "RmAddr" in one.expectation]
+    of_kernel = {"6.12.117": False, "6.16.12": True, "6.17.13": True, "6.18.15": True, "6.18.44": False, "7.2": False}
+    for kernel, is_known in of_kernel.items():
+        record = bundle(f"Linux {kernel}").record | {"experiment": known.experiment}
+        assert known.concerns(record) is is_known, kernel
+
+
 def test_a_row_of_an_expectation_that_is_not_stated_is_refused() -> None:
     with pytest.raises(UsageError, match="slow does not expect"):
-        set_aside([bundle("Linux 7.3.4 #1")], [KnownFailure("slow", "run.goodput_bps > 3", "6.18", "")])
+        set_aside([bundle("Linux 7.3.4 #1")], [row("6.18", "run.goodput_bps > 3")])
 
 
 def test_known_failures_are_those_of_the_regression_descriptions() -> None:
@@ -60,7 +93,8 @@ def test_known_failures_are_those_of_the_regression_descriptions() -> None:
         ("known = [", ["not TOML"]),
         ("[[other]]", ["found other; allowed: [[known]]"]),
         ("[[known]]\nexperiment = 'a'", ["known.0: found experiment; allowed: experiment, expectation, before, why"]),
-        ("[[known]]\nexperiment = 'a'\nexpectation = ''\nwhy = ''\nbefore = 'six'", ["known.0.before: 'six'"]),
+        (f"{KNOWN_ROW}before = 'six'", ["known.0.before: found 'six'"]),
+        (f"{KNOWN_ROW}before = ['6.18..6.12']", ["known.0.before: found ['6.18..6.12']; allowed: a version as in"]),
     ],
 )
 def test_a_wrong_table_is_one_message(tmp_path: Path, text: str, words: list[str]) -> None:

@@ -10,30 +10,32 @@ from typing import TYPE_CHECKING
 
 from mptcplab.backends import ON_KERNEL
 from mptcplab.errors import UsageError
-from mptcplab.report.kernels import release_of, version_of
+from mptcplab.report.kernels import version_in
+from mptcplab.report.linux_versions import ALLOWED, Versions, names, ranges
 from mptcplab.results import Bundle
 
 if TYPE_CHECKING:
     from mptcplab.results.entities import Json
 
 TABLE = "known"
+BEFORE = "before"
 
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """An expectation that kernels before a version are known not to meet, and the reason."""
+    """An expectation that kernels of some versions are known not to meet, and the reason."""
 
     experiment: str
     expectation: str
-    before: str
+    before: tuple[Versions, ...]
     why: str
 
     def concerns(self, record: Json) -> bool:
         """Returns whether a run is of this experiment, on such a kernel."""
         stack = record["backend"].partition("@")[0]
-        version, limit = version_of(release_of(record) or ""), version_of(self.before)
-        is_older = version is not None and limit is not None and version < limit
-        return stack == ON_KERNEL and record["experiment"] == self.experiment and is_older
+        version = version_in(record)
+        lacks = version is not None and names(version, self.before)
+        return stack == ON_KERNEL and record["experiment"] == self.experiment and lacks
 
 
 FIELDS = tuple(field.name for field in fields(KnownFailure))
@@ -54,12 +56,16 @@ def read(path: Path) -> list[KnownFailure]:
 
 
 def _known_failure(where: str, row: object) -> KnownFailure:
-    if not isinstance(row, dict) or sorted(row) != sorted(FIELDS) or not all(isinstance(v, str) for v in row.values()):
+    texts = [row.get(name) for name in FIELDS if name != BEFORE] if isinstance(row, dict) else []
+    if not isinstance(row, dict) or sorted(row) != sorted(FIELDS) or not all(isinstance(v, str) for v in texts):
         found = ", ".join(row) if isinstance(row, dict) else repr(row)
-        raise UsageError(f"{where}: found {found or 'nothing'}; allowed: {', '.join(FIELDS)}, each a string")
-    if version_of(row["before"]) is None:
-        raise UsageError(f"{where}.before: {row['before']!r} is not a version; allowed: a version as in '6.18'")
-    return KnownFailure(**row)
+        raise UsageError(
+            f"{where}: found {found or 'nothing'}; allowed: {', '.join(FIELDS)}, each a string or, for {BEFORE}, a list"
+        )
+    before = ranges(row[BEFORE])
+    if before is None:
+        raise UsageError(f"{where}.{BEFORE}: found {row[BEFORE]!r}; allowed: {ALLOWED}, or a list of them")
+    return KnownFailure(**row | {BEFORE: before})
 
 
 def set_aside(bundles: Sequence[Bundle], known: Sequence[KnownFailure]) -> list[Bundle]:
@@ -77,7 +83,11 @@ def _verdicts(record: Json, known: Sequence[KnownFailure]) -> list[Json]:
     for one in known:
         if one.experiment == record["experiment"] and stated and one.expectation not in stated:
             raise UsageError(f"--known: {one.experiment} does not expect {one.expectation!r}; allowed: what it expects")
-    reasons = {one.expectation: f"known before Linux {one.before}: {one.why}" for one in known if one.concerns(record)}
+    reasons = {
+        one.expectation: f"known {' and '.join(map(str, one.before))}: {one.why}"
+        for one in known
+        if one.concerns(record)
+    }
     return [
         verdict | {"held": None, "why": f"{reasons[verdict['text']]} ({verdict['why']})"}
         if verdict["held"] is False and verdict["text"] in reasons

@@ -12,7 +12,7 @@ from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.grid import Grid
-from mptcplab.report.kernels import changes_grid, counters_grid
+from mptcplab.report.kernels import chance, changes_grid, counters_grid
 from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, head, interval, quantity
 from mptcplab.report.verdict import user_code
@@ -213,6 +213,7 @@ def page_of(
         outages=outages_of(arms),
         families=families,
         kernel_counters=counters_grid(runs),
+        kernel_chance=chance(runs),
         kernel_changes=changes_grid(runs),
         agreement=agreement,
         agreement_of_metrics=metrics_grid(agreement) if agreement else None,
