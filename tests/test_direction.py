@@ -135,6 +135,7 @@ ALLOWED: dict[str, set[str]] = {
         "_core",
         "algorithms",
         "catalogue",
+        "doctor",
         "document",
         "experiment",
         "features",

@@ -225,6 +225,28 @@ def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, 
     assert f"not privileges: {DENIED}" in told
 
 
+@pytest.mark.parametrize(
+    ("tried", "told"),
+    [
+        ((8, 8, 8), "at most 8 endpoints, 8 further subflows, 8 announcements (usually 2 and 0)"),
+        ((255, 64, 64), "at least 255 endpoints, at most 64 further subflows, 64 announcements (usually 2 and 0)"),
+    ],
+)
+def test_the_doctor_says_at_least_where_the_trial_ended(tried: tuple[int, int, int], told: str) -> None:
+    limits = dict(zip(("endpoints", "subflows", "add_addr_accepted"), tried, strict=True))
+    assert doctor.path_manager({**limits, "usual_limits": [2, 0], "flags": ["signal"]}).found == told
+
+
+def test_a_doctor_without_an_agent_says_that_the_kernel_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MPTCPLAB_AGENT", str(tmp_path / "agent"))
+    [finding] = [one for one in doctor.examine(tmp_path, tries_kernel=True) if one.subject == "path manager"]
+    assert finding.state == "warning"
+    assert "there is no agent" in finding.found
+    assert doctor.path_manager(None).remedy == "use Linux 6.1 or newer with MPTCP"
+
+
 @pytest.mark.usefixtures("live")
 def test_of_the_kernels_behaviour_only_two_delays_can_be_chosen() -> None:
     experiment = resolved()

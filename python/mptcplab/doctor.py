@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.backends import BACKENDS, PRIVILEGES, backend
-from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported, UsageError
+from mptcplab.backends import BACKENDS, ON_KERNEL, PRIVILEGES, backend
+from mptcplab.errors import MachineError, MptcplabError, PrivilegeError, Unsupported, UsageError
 from mptcplab.own_mptcp import OwnMptcp
 from mptcplab.remote.place import FORMS
 
@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 
 #: Space for a day of 60 s runs at the default sampling interval. Users are warned if less is free.
 LOW_DISK_BYTES = 1_000_000_000
+#: More endpoints and subflows than this are not tried: MANY in realtime::kernel::path_manager.
+MOST_TRIED = 255
+NO_MPTCP = "use Linux 6.1 or newer with MPTCP"
 #: What the kernel's limits count. That of subflows does not count the initial one.
 LIMITS = {"subflows": "subflows", "add_addr_accepted": "announcements"}
+#: What is tried of the kernel's path manager, in words.
+TRIED = {"endpoints": "endpoints", "subflows": "further subflows", "add_addr_accepted": "announcements"}
+#: Time limit in seconds for an agent on this machine, which answers in a fraction of a second.
+PATIENCE_S = 30.0
 #: What experiments with switches on the kernel need: the name, how it is looked for, and the
 #: command that installs it.
 OF_SWITCHES = (
@@ -45,23 +52,27 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-def examine(directory: Path = Path()) -> list[Finding]:
+def examine(directory: Path = Path(), *, tries_kernel: bool = False) -> list[Finding]:
     """Checks the installation, the machine and each back-end. ``directory`` is where results would
-    be written.
+    be written. With ``tries_kernel``, an agent also tries what this kernel's path manager takes.
     """
-    return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), _switches(), *_own_mptcp()]
+    tried = [_path_manager_here()] if tries_kernel else []
+    return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), *tried, _switches(), *_own_mptcp()]
 
 
 def examine_elsewhere(on: str) -> tuple[list[Finding], dict[str, Any]]:
-    """Checks the back-end on another machine, and reports that machine. Also returns its kernel and
-    the machine as a bundle describes them. Raises MachineError if it is out of reach.
+    """Checks the back-end on another machine, or an agent on this one for ``kernel``, and reports that
+    machine. Also returns its kernel and the machine as a bundle describes them. Raises MachineError
+    if it is out of reach.
     """
     from mptcplab.backends.remote import Remote
 
-    there = backend(on)
-    if not isinstance(there, Remote):
-        raise UsageError(f"--on {on}: not another machine; allowed: {', '.join(FORMS)}")
-    environment = there.environment()
+    if on == ON_KERNEL:
+        environment = _told_by_agent()
+    elif isinstance(there := backend(on), Remote):
+        environment = there.environment()
+    else:
+        raise UsageError(f"--on {on}: not a machine; allowed: {', '.join((ON_KERNEL, *FORMS))}")
     machine = environment["machine"]
     memory_gb = machine["memory_bytes"] / 1e9
     found = f"{environment['kernel'].partition(' #')[0]}, {machine['cpus']} cores, {memory_gb:.1f} GB"
@@ -71,10 +82,38 @@ def examine_elsewhere(on: str) -> tuple[list[Finding], dict[str, Any]]:
         state, found = "warning", f"{found}; emulated, so its processor limits the rates"
     findings = [
         Finding("machine", state, found, details=tuple(details)),
-        _path_manager(machine["path_manager"]),
+        path_manager(machine["path_manager"]),
         _backend(on),
     ]
     return findings, environment
+
+
+def _told_by_agent() -> dict[str, Any]:
+    """Returns what an agent on this machine tells of it. Raises MachineError without an agent, and
+    RunFailed if it does not answer.
+    """
+    from mptcplab.backends.conversation import Conversation
+    from mptcplab.remote.agent_file import agent_file
+    from mptcplab.remote.channel import ProgramChannel
+
+    path = agent_file().path
+    try:
+        channel = ProgramChannel([path, "serve", ON_KERNEL])
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}; `make agent` in a checkout makes it") from None
+    conversation = Conversation(channel, str(path), patience_s=PATIENCE_S, beats=True)
+    try:
+        found: dict[str, Any] = conversation.ask("machine")
+    finally:
+        conversation.close()
+    return found
+
+
+def _path_manager_here() -> Finding:
+    try:
+        return path_manager(_told_by_agent()["machine"]["path_manager"])
+    except MptcplabError as error:
+        return Finding("path manager", "warning", f"not tried: {error}")
 
 
 def _in_line(value: object) -> str:
@@ -83,16 +122,23 @@ def _in_line(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _path_manager(abilities: dict[str, Any] | None) -> Finding:
+def path_manager(abilities: dict[str, Any] | None) -> Finding:
     """Returns what the kernel's path manager took when it was tried."""
     if abilities is None:
-        return Finding("path manager", "warning", "none in this kernel", "use Linux 5.6 or newer with MPTCP")
+        return Finding("path manager", "warning", "none in this kernel", NO_MPTCP)
     subflows, announced = abilities["usual_limits"]
-    found = (
-        f"at most {abilities['endpoints']} endpoints, {abilities['subflows']} further subflows, "
-        f"{abilities['add_addr_accepted']} announcements (usually {subflows} and {announced})"
-    )
+    found = f"{_most(abilities)} (usually {subflows} and {announced})"
     return Finding("path manager", "ok", found, details=(f"flags: {', '.join(abilities['flags'])}",))
+
+
+def _most(abilities: dict[str, Any]) -> str:
+    """Returns ``at least 255 endpoints, at most 64 further subflows, 64 announcements``."""
+    parts, bound = [], ""
+    for field, word in TRIED.items():
+        count = abilities[field]
+        before, bound = bound, "at least" if count >= MOST_TRIED else "at most"
+        parts.append(f"{count} {word}" if bound == before else f"{bound} {count} {word}")
+    return ", ".join(parts)
 
 
 def as_json(findings: list[Finding], environment: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -171,7 +217,7 @@ def _own_mptcp() -> list[Finding]:
     """Returns the state of this machine's own MPTCP, which experiments neither use nor change."""
     own = OwnMptcp.read()
     if own is None:
-        return [Finding("own MPTCP", "warning", "none in this kernel", "use Linux 5.6 or newer with MPTCP")]
+        return [Finding("own MPTCP", "warning", "none in this kernel", NO_MPTCP)]
     sysctls = tuple(f"net.mptcp.{name} = {value}" for name, value in own.sysctls.items())
     if not own.is_enabled:
         return [Finding("own MPTCP", "warning", "disabled", "sudo sysctl net.mptcp.enabled=1", sysctls), _managers(own)]

@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 
 from mptcplab import _core, algorithms, document
 from mptcplab.catalogue import Entry, catalogue, entry_of
+from mptcplab.doctor import MOST_TRIED
 from mptcplab.document import Node
 from mptcplab.experiment import Experiment, json_schema, members, profiles
 from mptcplab.experiment.base import (
@@ -121,11 +122,9 @@ eBPF was looked up in the kernel's type information.
 `make kernels` probes the newest kernel of each series that Debian currently has, and `make kernels
 SERIES='6.12 7.3'` probes only those of the given series. Both commands write [a JSON
 file](kernels.json) and this page. `mptcplab doctor --on PLACE -v` shows the same information about
-[any other machine](../guide/remote.md).
+[any other machine](../guide/remote.md), and `mptcplab doctor --on kernel -v` about this one.
 
 """
-#: More endpoints than this are not tried.
-_MOST_TRIED = 255
 
 
 def kernel_reference(table: Path) -> str:
@@ -174,7 +173,7 @@ def _offers(kernel: dict[str, Any]) -> list[str]:
 
 def _endpoints(path_manager: dict[str, Any]) -> str:
     count = path_manager["endpoints"]
-    return f"at least {count}" if count == _MOST_TRIED else str(count)
+    return f"at least {count}" if count >= MOST_TRIED else str(count)
 
 
 def _yes(is_there: bool) -> str:

@@ -231,8 +231,9 @@ def test_a_machine_without_a_home_keeps_no_agent_at_its_root(desk: Path, here: s
     assert is_refused(mptcplab("run", "elsewhere.yaml", "--on", place, cwd=desk), 3, "HOME is not set there; set it")
 
 
-def test_doctor_reports_the_other_machine(desk: Path, here: str) -> None:
-    ended = mptcplab("doctor", "--on", here, "--json", cwd=desk)
+@pytest.mark.parametrize("place", [None, "kernel"])
+def test_doctor_reports_the_other_machine_and_this_one(desk: Path, here: str, place: str | None) -> None:
+    ended = mptcplab("doctor", "--on", place or here, "--json", cwd=desk)
     assert ended.status == 0, ended
     machine, path_manager, back_end = ended.document["findings"]
     assert os.uname().release in machine["found"]
@@ -242,6 +243,7 @@ def test_doctor_reports_the_other_machine(desk: Path, here: str) -> None:
     assert all(int(number) >= 8 for number in found.groups())
     assert "signal, subflow, backup, fullmesh" in path_manager["details"][0]
     assert (back_end["state"], back_end["found"]) == ("ok", "runs here")
+    assert path_manager["found"] in mptcplab("doctor", "-v", cwd=desk).out
 
 
 @with_sshd

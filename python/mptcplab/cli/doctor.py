@@ -20,11 +20,20 @@ MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]note[/]", "problem": "[red]pr
 def command(
     context: typer.Context,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also list what each back-end can and cannot do, and all settings.")
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Also list what each back-end can and cannot do, what the kernel allows, and all settings.",
+        ),
     ] = False,
     on: Annotated[
         str | None,
-        typer.Option("--on", help="Report another machine instead, as in ssh://HOST or qemu:6.12.", metavar="PLACE"),
+        typer.Option(
+            "--on",
+            help="Report the kernel of this machine (kernel) or another machine, as in ssh://HOST or qemu:6.12.",
+            metavar="PLACE",
+        ),
     ] = None,
     as_json: As_json = False,
 ) -> None:
@@ -35,7 +44,7 @@ def command(
     from mptcplab import doctor
     from mptcplab.cli.output import print_json
 
-    findings, environment = (doctor.examine(), None) if on is None else doctor.examine_elsewhere(on)
+    findings, environment = (doctor.examine(tries_kernel=verbose), None) if on is None else doctor.examine_elsewhere(on)
     if as_json:
         print_json(doctor.as_json(findings, environment))
     elif verbose:
