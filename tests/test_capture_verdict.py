@@ -34,7 +34,7 @@ links:
   wifi: {between: [client.wlan0, server.eth0], rate: 5mbit, delay: 10ms, queue: 100p}
   lte: {between: [client.wwan0, server.eth1], rate: 3mbit, delay: 20ms, queue: 100p}
 middleboxes: [BOXES]
-flows: {upload: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 300kB}}, path_manager: MANAGER}}
+flows: {upload: {from: client, to: server, app: {bulk: {bytes: 300kB}}, PROTOCOL}}
 events: [EVENTS]
 measure: {captures: [client.wlan0, client.wwan0, server.eth0, server.eth1]}
 duration: 20s
@@ -42,11 +42,14 @@ duration: 20s
 Judged = dict[str, list[Any]]
 
 
-def simulated(to: Path, *, boxes: str = "", settings: str = "", manager: str = "full_mesh", events: str = "") -> Judged:
-    """Returns the verdict at each host."""
+def simulated(
+    to: Path, *, boxes: str = "", settings: str = "", manager: str | None = "full_mesh", events: str = ""
+) -> Judged:
+    """Returns the verdict at each host. Without a path manager, the upload is plain TCP."""
+    protocol = f"transport: mptcp, path_manager: {manager}" if manager else "transport: tcp"
     text = EXPERIMENT.replace("BOXES", boxes).replace("SETTINGS", settings)
     description = to / "judged.yaml"
-    description.write_text(text.replace("MANAGER", manager).replace("EVENTS", events))
+    description.write_text(text.replace("PROTOCOL", protocol).replace("EVENTS", events))
     [bundle] = run(*load(description), on="sim", out=to)
     return {host: judged(*sorted((bundle.path / "captures").glob(f"{host}.*"))) for host in ("client", "server")}
 
@@ -249,6 +252,80 @@ def test_dropped_joins_and_a_cut_path_are_told(tmp_path: Path) -> None:
     assert kinds(dropped["client"])[0] == "join_unanswered"
     cut = simulated(tmp_path, events="{at: 200ms, outage: wifi, for: 3s, by: cut}")
     assert "stalled" in kinds(cut["client"])
+
+
+CUT_WIFI, CUT_LTE = (f"{{at: 200ms, outage: {link}, for: 3s, by: cut}}" for link in ("wifi", "lte"))
+
+
+@pytest.mark.parametrize(
+    ("events", "manager", "host", "told", "words"),
+    [
+        (
+            f"{CUT_WIFI}, {CUT_LTE}",
+            "full_mesh",
+            "server",
+            ["connection_stalled", "carried"],
+            "no data of the client was acknowledged",
+        ),
+        (CUT_WIFI, None, "client", ["connection_stalled", "plain"], "no data of the client was acknowledged"),
+        (f"{CUT_WIFI}, {CUT_LTE}", "full_mesh", "client", ["connection_stalled", "stalled", "carried"], "; subflow "),
+    ],
+)
+def test_stalls_are_told_at_both_hosts_and_of_plain_tcp(
+    tmp_path: Path, events: str, manager: str | None, host: str, told: list[str], words: str
+) -> None:
+    findings = simulated(tmp_path, events=events, manager=manager)[host]
+    assert kinds(findings) == told
+    assert any(words in finding.text for finding in findings)
+
+
+def test_a_closed_receive_window_is_told(tmp_path: Path) -> None:
+    def closed_for_6_s(packets: list[bytes]) -> list[bytes]:
+        server = packets[1][packets[1].index(b"\x45", RECORD) + 12 :][:4]
+        last = [index for index, packet in enumerate(packets[:200]) if packet.find(server) == packet.find(b"\x45") + 12]
+        window = packets[last[-1]].index(b"\x45", RECORD) + IPV4 + 14
+        packets[last[-1]] = packets[last[-1]][:window] + bytes(2) + packets[last[-1]][window + 2 :]
+        return [*packets[: last[-1] + 1], *(later(packet) for packet in packets[last[-1] + 1 :])]
+
+    def later(packet: bytes) -> bytes:
+        return struct.pack("<I", int.from_bytes(packet[:4], "little") + 6) + packet[4:]
+
+    findings = judged(changed(tmp_path, "mb_loss.pcap", closed_for_6_s))
+    told = next(finding for finding in findings if finding.kind == "window_closed")
+    assert told.text.startswith("The receive window of the server held the client back for 6.0")
+
+
+def replaced(option: bytes, change: Callable[[bytes], bytes]) -> Callable[[list[bytes]], list[bytes]]:
+    """Returns a change of the first option that begins with some bytes."""
+
+    def replace(packets: list[bytes]) -> list[bytes]:
+        number = next(number for number, packet in enumerate(packets) if option in packet)
+        at, packet = packets[number].index(option), packets[number]
+        end = at + option[1]
+        packets[number] = packet[:at] + change(packet[at:end]) + packet[end:]
+        return packets
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            replaced(bytes([30, 12, 1]), lambda option: option[:-1] + bytes([option[-1] ^ 1])),
+            ["join_token_wrong", "violation", "carried"],
+        ),
+        (replaced(bytes([30, 16, 0x10]), lambda option: bytes([1] * len(option))), ["join_without_option", "carried"]),
+        (with_wrong_hmac, ["join_hmac_wrong", "carried"]),
+    ],
+)
+def test_the_verdict_on_a_damaged_capture_does_not_contradict_itself(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], told: list[str]
+) -> None:
+    findings = judged(changed(tmp_path, "A_basic.pcap", change))
+    assert kinds(findings) == told
+    could = "could have carried data" in findings[-1].text
+    assert could == (told[0] == "join_token_wrong")
 
 
 def test_terminal_json_and_page_begin_with_the_verdict(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ three sentences.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,9 @@ REASONS = {
     5: "unacceptable performance",
     6: "middlebox interference",
 }
-#: Seconds without an answer on a subflow that a verdict mentions.
+#: The token in the text of the event of a SYN with MP_JOIN.
+JOIN_TOKEN = re.compile(r"^SYN, token ([0-9a-f]{8})")
+#: Seconds without an answer, or without room in the receive window, that a verdict mentions.
 LEAST_STALL_S = 0.5
 
 
@@ -36,6 +39,18 @@ class Finding:
 
     kind: str
     text: str
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A time in which a subflow acknowledged nothing that ``side`` sent."""
+
+    subflow: int
+    side: str
+    begin_s: float
+    length_s: float
+    retries: int
+    is_over: bool
 
 
 def with_verdicts(document: Json) -> Json:
@@ -64,12 +79,12 @@ def may_use_mptcp(connection: Json) -> bool:
 
 def verdict(connection: Json) -> list[Finding]:
     """Returns the most important findings about a connection, at least one and at most three."""
-    if connection["version"] is None:
-        return [_plain(connection)]
-    found = [finding for search in SEARCHES for finding in search(connection)]
+    searches = PLAIN_SEARCHES if connection["version"] is None else SEARCHES
+    found = [finding for search in searches for finding in search(connection)]
     if not found:
         return [_healthy(connection)]
-    if len(found) < MOST_SENTENCES and (carried := _carried(connection)):
+    is_multipath = connection["version"] is not None
+    if is_multipath and len(found) < MOST_SENTENCES and (carried := _carried(connection)):
         found.append(Finding("carried", f"{carried[0].upper()}{carried[1:]}."))
     left = len(found) - MOST_SENTENCES
     if left > 0:
@@ -269,6 +284,11 @@ def _refused_joins(connection: Json) -> Iterator[Finding]:
         yield Finding(kind, text)
 
 
+def _is_kept_out(subflow: Json) -> bool:
+    """Returns whether something kept a joined subflow from carrying data."""
+    return bool(subflow["role"] == "join" and subflow["opened_by"] and _fate(subflow))
+
+
 def _fate(subflow: Json) -> str | None:
     """Returns what kept a joined subflow from carrying data. None if nothing did."""
     opener = subflow["opened_by"]
@@ -370,35 +390,122 @@ def _resets(connection: Json) -> Iterator[Finding]:
     resets: dict[tuple[str, int | None], list[Json]] = {}
     for subflow in connection["subflows"]:
         ended = subflow["ended"]
-        is_join = subflow["role"] == "join" and subflow["opened_by"] and _fate(subflow) is not None
         was_open = subflow["usable_s"] is not None or subflow["role"] == "by_data"
-        if ended is not None and ended["how"] == "reset" and was_open and not is_join:
+        if ended is not None and ended["how"] == "reset" and was_open and not _is_kept_out(subflow):
             resets.setdefault((ended["by"], ended["reason"]), []).append(subflow)
     for (side, _), subflows in resets.items():
         yield Finding("reset", f"The {side} reset {_names(subflows)}{_reset(subflows[0])}.")
 
 
-def _stalls(connection: Json) -> Iterator[Finding]:
-    """Tells of the longest time in which a subflow did not answer retransmissions."""
+def _other_keys(connection: Json) -> Iterator[Finding]:
+    """Tells of the first join whose token is that of no key in the capture."""
+    server = connection["sides"]["server"]
+    tokens = [connection["sides"][side]["token"] for side in SIDES]
+    for event in connection["events"]:
+        asked = JOIN_TOKEN.search(event["text"]) if event["kind"] == "mp_join" else None
+        if asked is not None and all(_keys(connection)) and asked[1] not in tokens:
+            text = (
+                f"The join in packet {event['packet']} asks for token {asked[1]}, but the server's key in this capture "
+                f"has token {server['token']}, so the key or the token was changed before the capture point."
+            )
+            yield Finding("join_token_wrong", text)
+            return
+
+
+def _violations(connection: Json) -> Iterator[Finding]:
+    """Tells of packets that contradict the others, unless another sentence does."""
+    told = {subflow["id"] for subflow in connection["subflows"] if _is_kept_out(subflow)}
+    packets = {address["packet"] for address in connection["announced"] if address["is_hmac_right"] is False}
+    left = [
+        event
+        for event in connection["events"]
+        if event["kind"] == "violation" and event["subflow"] not in told and event["packet"] not in packets
+    ]
+    if not left:
+        return
+    first = left[0]
+    times = sum(event["times"] for event in left)
+    more = f", and {times - 1} more such signs are in the capture" if times > 1 else ""
+    text = f"Packet {first['packet']} of the {first['from']} contradicts earlier packets: {first['text']}{more}."
+    yield Finding("violation", text)
+
+
+def _connection_stalls(connection: Json) -> Iterator[Finding]:
+    """Tells of the longest time in which no data of a host was acknowledged on any subflow."""
+    # DATA_ACKs may be among the options that were cut off.
+    if _cut(connection):
+        return
+    stalls = [(gap, side) for side in SIDES for gap in connection["data"][side]["gaps"] if _is_long(gap["seconds"])]
+    gap, side = max(stalls, default=(None, ""), key=lambda stall: stall[0]["seconds"])
+    if gap is None:
+        return
+    all_s = quantity(sum(stall["seconds"] for stall, _ in stalls), "s")
+    more = f"; {len(stalls)} such stalls lasted {all_s} in all" if len(stalls) > 1 else ""
+    text = (
+        f"The connection stalled for {quantity(gap['seconds'], 's')}: from {gap['at_s']:.3f} s on, no data of the "
+        f"{side} was acknowledged, while {quantity(gap['waiting_bytes'], 'B')} waited{more}."
+    )
+    yield Finding("connection_stalled", text)
+
+
+def _closed_windows(connection: Json) -> Iterator[Finding]:
+    """Tells which host was held back by the receive window of the other."""
+    for side in SIDES:
+        limited_s = connection["data"][side]["window_limited_s"]
+        if _is_long(limited_s):
+            text = (
+                f"The receive window of the {_peer(side)} held the {side} back for {quantity(limited_s, 's')}, because "
+                "it had no room for another segment."
+            )
+            yield Finding("window_closed", text)
+
+
+def _is_long(seconds: float) -> bool:
+    return seconds >= LEAST_STALL_S
+
+
+def _subflow_stalls(connection: Json) -> Iterator[Finding]:
+    """Tells of the longest time in which each subflow did not answer retransmissions, the longest
+    first.
+    """
+    of_subflows = [stall for subflow in connection["subflows"] if (stall := _longest_stall(connection, subflow))]
+    if not of_subflows or _is_told(connection, of_subflows[0]):
+        return
+    parts = []
+    stalls = sorted(of_subflows, key=lambda stall: -stall.length_s)
+    for stall in stalls:
+        end = f"for {quantity(stall.length_s, 's')}" if stall.is_over else "until the end of the capture"
+        parts.append(
+            f"subflow {stall.subflow} stalled {end}: from {stall.begin_s:.3f} s on, nothing that the {stall.side} sent "
+            f"on it was acknowledged ({_count(stall.retries, 'retransmission')})"
+        )
+    text = "; ".join(parts[:2])
+    if others := [str(stall.subflow) for stall in stalls[2:]]:
+        text += f"; subflow{'s' if len(others) > 1 else ''} {_series(others)} stalled as well"
+    side = stalls[0].side
+    if reinjected := connection["data"][side]["reinjected"]["bytes"]:
+        text += f"; the connection reinjected {quantity(reinjected, 'B')} of the {side}'s data in all"
+    yield Finding("stalled", f"{text[0].upper()}{text[1:]}.")
+
+
+def _longest_stall(connection: Json, subflow: Json) -> Stall | None:
+    """Returns the longest time in which a subflow did not answer, if a verdict mentions it."""
     stalls = [
-        (end - begin, begin, episode, subflow["id"], side)
-        for subflow in connection["subflows"]
+        Stall(subflow["id"], side, begin, end - begin, episode["retries"], episode["end_s"] is not None)
         for side in SIDES
         for episode in subflow["directions"][side]["timeouts"]
         for begin in [episode["at_s"] - episode["after_s"]]
         for end in [connection["end_s"] if episode["end_s"] is None else episode["end_s"]]
+        if _is_long(end - begin)
     ]
-    length, begin, episode, subflow, side = max(stalls, default=(0.0, 0.0, None, 0, ""), key=lambda stall: stall[0])
-    if episode is None or length < LEAST_STALL_S:
-        return
-    end = "until the end of the capture" if episode["end_s"] is None else f"for {quantity(length, 's')}"
-    text = (
-        f"Subflow {subflow} stalled {end}: from {begin:.3f} s on, nothing that the {side} sent on it was acknowledged "
-        f"({_count(episode['retries'], 'retransmission')})"
-    )
-    if reinjected := connection["data"][side]["reinjected"]["bytes"]:
-        text += f". The connection reinjected {quantity(reinjected, 'B')} of the {side}'s data in all"
-    yield Finding("stalled", text + ".")
+    return max(stalls, default=None, key=lambda stall: stall.length_s)
+
+
+def _is_told(connection: Json, stall: Stall) -> bool:
+    """Returns whether the stall of an only subflow is that of the connection, which is told."""
+    gaps = connection["data"][stall.side]["gaps"] if len(connection["subflows"]) == 1 and not _cut(connection) else []
+    begin, end = stall.begin_s, stall.begin_s + stall.length_s
+    return any(gap["at_s"] <= begin and end <= gap["at_s"] + gap["seconds"] + LEAST_STALL_S for gap in gaps)
 
 
 def _announcements(connection: Json) -> Iterator[Finding]:
@@ -423,7 +530,12 @@ def _announcements(connection: Json) -> Iterator[Finding]:
         yield Finding("announced_not_joined", text)
 
 
-def _plain(connection: Json) -> Finding:
+def _plain(connection: Json) -> Iterator[Finding]:
+    """Tells why a connection is plain TCP, or why that is unknown."""
+    yield _why_plain(connection)
+
+
+def _why_plain(connection: Json) -> Finding:
     first = connection["subflows"][0]
     syns = first["syns"]
     if may_use_mptcp(connection):
@@ -472,7 +584,8 @@ def _carried(connection: Json) -> str:
     used = {name: sent for name, sent in shares.items() if sent}
     sent = quantity(connection["data"][side]["bytes"] or total, "B")
     if len(used) == 1:
-        idle = [one for one in connection["subflows"] if one["usable_s"] is not None and not one["bytes"]]
+        able = [one for one in connection["subflows"] if one["usable_s"] is not None and not _is_kept_out(one)]
+        idle = [one for one in able if not one["bytes"]]
         others = f"; {_names(idle)} could have carried data and did not" if idle else ""
         return f"subflow {next(iter(used))} carried all {sent} of the {side}{others}"
     parts = _series([f"{sent / total:.0%}" for sent in used.values()])
@@ -494,7 +607,11 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-#: The searches for findings, the most important first.
+#: The searches for what kept data waiting, the worst first.
+STALLS: list[Callable[[Json], Iterator[Finding]]] = [_connection_stalls, _subflow_stalls, _closed_windows]
+#: The searches for findings on plain TCP, the worst first.
+PLAIN_SEARCHES = [*STALLS, _plain]
+#: The searches for findings on MPTCP, the worst first.
 SEARCHES: list[Callable[[Json], Iterator[Finding]]] = [
     _unanswered,
     _changed_payload,
@@ -502,8 +619,10 @@ SEARCHES: list[Callable[[Json], Iterator[Finding]]] = [
     _aborted,
     _refused_joins,
     _resets,
+    _other_keys,
+    _violations,
+    *STALLS,
     _missing_parts,
     _cut_options,
-    _stalls,
     _announcements,
 ]
