@@ -18,6 +18,7 @@ from browser import BROWSER, chromium, needs_browser
 from command_line import SHORT, mptcplab
 from made_kernel_run import made_kernel_run
 from made_run import made_run, resolved
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from mptcplab.algorithms import CC, PATH_MANAGER, SCHEDULER
 from mptcplab.plots import Cell, Exporter, Look, Specification, bars, drawings_of, overlay, overview
 from mptcplab.plots.specification import Axis, Curve, Panel
@@ -76,7 +77,7 @@ def test_curves_that_coincide_are_said_and_dashed() -> None:
 def test_an_axis_ends_not_far_above_the_capacity_and_says_so() -> None:
     panel = panel_of([1, 60, 1], ceiling=10)
     assert panel.top == 15
-    assert Specification((panel,)).notes[-1] == "The axis ends at 15 Mbit/s; ▲ is above it, at most 60."
+    assert Specification((panel,)).notes[-1] == "Values above 15 Mbit/s are cut off (▲); the highest is 60 Mbit/s."
     assert not panel_of([1, 12, 1], ceiling=10).is_clipped
 
 
@@ -104,6 +105,35 @@ def test_arms_stand_in_the_order_of_their_numbers_with_the_same_colours_whatever
     assert "n2 and n10 coincide with n1." in drawing.notes
 
 
+@pytest.mark.parametrize(
+    ("arms", "panels", "told"),
+    [
+        ({"a": (0, 2, 3)}, 1, "Events are at the median time of 3 runs."),
+        ({"a": (0, 2, 3), "b": (0, 2, 3)}, 1, "Events are at the median time of 6 runs."),
+        ({"a": (2, 0, 3), "b": (2,)}, 1, "Events are at the median time of 4 runs."),
+    ],
+)
+def test_an_overlay_has_the_events_of_runs_at_their_median_times(
+    arms: dict[str, tuple[float, ...]], panels: int, told: str
+) -> None:
+    drawing = overlay(
+        "goodput", {arm: [run_with_later_events(by) for by in late] for arm, late in arms.items()}, "bulk"
+    )
+    assert drawing is not None
+    assert isinstance(drawing.specification, Specification)
+    assert len(drawing.specification.panels) == panels
+    for panel in drawing.specification.panels:
+        assert [(mark.label, mark.start_s, mark.end_s) for mark in panel.marks] == [("cut", 12, 22)]
+    assert told in drawing.notes
+    assert any(note.startswith("The capacity is that of the first run") for note in drawing.notes)
+
+
+def run_with_later_events(by_s: float) -> RunData:
+    run = made_run()
+    events = [event | {"actual_ns": event["actual_ns"] + by_s * 1e9} for event in run.result["events"]]
+    return RunData(run.resolved, run.result | {"events": events}, run.samples, run.units)
+
+
 def test_axes_have_words_and_units() -> None:
     for drawing in drawings_of(made_kernel_run()):
         for axes in drawing.figure.axes:
@@ -123,6 +153,23 @@ def test_the_specification_is_json() -> None:
 
 
 # ---- files for publications ----
+
+
+@pytest.mark.parametrize(("size", "style"), [("column", "ieee"), ("slide", "projector")])
+def test_long_names_of_arms_neither_overlap_nor_leave_the_figure(size: str, style: str) -> None:
+    names = [f"queue={n}bdp, cc=cubic, scheduler=redundant" for n in range(8)]
+    look = Look.of(size, style)
+    panels = overlay("goodput", {name: [made_run(resolved(name=name))] for name in names}, "bulk")
+    shown = bars("bars", "Goodput of download", "Mbit/s", {name: Spread(1, 20.0, 20.0, 20.0) for name in names})
+    assert panels is not None
+    for drawing in (panels, shown):
+        figure = drawing.painted(look)
+        FigureCanvasAgg(figure).draw()
+        assert all(axes.get_position().width > 0.15 * (4 if drawing is shown else 1) for axes in figure.axes)
+        texts = [text for axes in figure.axes for text in (axes._left_title, *axes.texts, axes.xaxis.label)]
+        boxes = [text.get_window_extent() for text in texts if text.get_text()]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+        assert not any(box.overlaps(other) for number, box in enumerate(boxes) for other in boxes[:number])
 
 
 @pytest.mark.parametrize("style", ["plain", "ieee", "acm"])

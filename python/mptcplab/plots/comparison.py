@@ -12,7 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.plots import colours
 from mptcplab.plots.bins import TIME, bin_width, bins_told, rate_axis
 from mptcplab.plots.drawing import Drawing, Line
-from mptcplab.plots.marks import are_alike, marks_of
+from mptcplab.plots.marks import apart_s, are_alike, marks_of, median_marks
 from mptcplab.plots.rows import Row, Rows, drawing_of_rows
 from mptcplab.plots.run import capacity_curve, only_in_order
 from mptcplab.plots.specification import Axis, Curve, Mark, Panel, Specification
@@ -35,11 +35,18 @@ MARGIN = 0.02
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm as drawn: its curve, events and the step line of what the network can carry."""
+    """An arm as drawn: its curve, the events of each run, and the step line of what the network can
+    carry in the first run.
+    """
 
     curve: Curve
-    marks: tuple[Mark, ...]
+    events: tuple[tuple[Mark, ...], ...]
     ceiling: Curve | None
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """The events that all runs have, at their median times."""
+        return median_marks(self.events)
 
 
 def overlay(name: str, arms: Arms, flow: str) -> Drawing | None:
@@ -61,7 +68,11 @@ def overlay(name: str, arms: Arms, flow: str) -> Drawing | None:
     more = f"; {len(panels)} of {len(drawn)} arms" if len(drawn) > MOST_PANELS else ""
     lines = [Line(arm, one.curve.x, one.curve.y) for arm, one in drawn.items()]
     alt = "; ".join(f"{line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
-    remarks = (bins_told(width), *(only_in_order(runs[0], [flow]) if flow in runs[0].flows else ()))
+    remarks = (
+        bins_told(width),
+        *(only_in_order(runs[0], [flow]) if flow in runs[0].flows else ()),
+        *_of_several(list(drawn.values()), panels, width),
+    )
     height = 3.7 if len(panels) == 1 else None
     specification = Specification(tuple(panels), remarks=remarks, height=height).levelled()
     title = f"Throughput of {flow}{told}{more}"
@@ -86,12 +97,13 @@ def arrivals_of(name: str, arms: Arms, flow: str) -> Drawing | None:
         if held is not None:
             waiting.append(Curve("", held.times_s, held.values / 1000, "hold", number))
     x = replace(TIME, high=max(run.end_s for run in firsts.values()))
-    marks = _common_marks([marks_of(run) for run in firsts.values()], bin_width(next(iter(firsts.values()))))
+    events, width_s = [marks_of(run) for run in firsts.values()], bin_width(next(iter(firsts.values())))
+    marks = median_marks(events)
     panels = (
         Panel(tuple(units), x, Axis("Number of the data unit"), marks=marks),
         Panel(tuple(waiting), x, Axis("Waits for order", "kB"), marks=marks),
     )
-    specification = Specification(panels, "rows", parts=(2, 1), height=5.0)
+    specification = Specification(panels, "rows", _median_told([events], width_s), parts=(2, 1), height=5.0)
     alt = "; ".join(f"{line.label}: {len(line.x)} units, the last at {line.x[-1]:.4g} s" for line in lines)
     title = f"Arrival of the data units of {flow}"
     return Drawing.specified(name, title, alt, specification, "delivered_s", "unit", lines)
@@ -104,24 +116,38 @@ def _arm(arm: str, runs: Sequence[RunData], flow: str, end_s: float, width_s: fl
     band = (rates.min(axis=0), rates.max(axis=0)) if len(rates) > 1 else (None, None)
     curve = Curve(arm, middle, np.median(rates, axis=0), "step", number, *band)
     first = runs[0]
-    marks = _common_marks([marks_of(run) for run in runs], width_s)
-    return Arm(curve, marks, capacity_curve(first, [flow]) if flow in first.flows else None)
+    events = tuple(tuple(marks_of(run)) for run in runs)
+    return Arm(curve, events, capacity_curve(first, [flow]) if flow in first.flows else None)
 
 
-def _common_marks(of_runs: Sequence[Sequence[Mark]], within_s: float) -> tuple[Mark, ...]:
-    """Returns the events of the first run if all have the same."""
-    first, *others = of_runs
-    return tuple(first) if all(are_alike(first, other, within_s) for other in others) else ()
+def _of_several(arms: Sequence[Arm], panels: Sequence[Panel], width_s: float) -> tuple[str, ...]:
+    """Returns remarks on what the figure shows of several runs at once, or of one of them."""
+    is_together = len(panels) == 1
+    of_panels = [[marks for arm in arms for marks in arm.events]] if is_together else [arm.events for arm in arms]
+    told = _median_told(of_panels, width_s) if any(panel.marks for panel in panels) else ()
+    if any(panel.ceiling for panel in panels) and any(len(arm.events) > 1 for arm in arms):
+        told += (f"The capacity is that of the first run{'' if len(arms) == 1 else ' of each arm'}.",)
+    return told
+
+
+def _median_told(of_panels: Sequence[Sequence[Sequence[Mark]]], width_s: float) -> tuple[str, ...]:
+    """Returns a remark if the runs of a panel have their events at times that a figure tells apart."""
+    if all(apart_s(of_runs) <= width_s for of_runs in of_panels):
+        return ()
+    counts = sorted({len(of_runs) for of_runs in of_panels})
+    runs = f"{counts[0]} runs" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} runs"
+    return (f"Events are at the median time of {runs}.",)
 
 
 def _together(drawn: Mapping[str, Arm], x: Axis, y: Axis, width_s: float) -> list[Panel]:
-    """Returns one panel with all arms, or a panel for each if their events differ, because they
-    would not be told.
+    """Returns one panel with all arms, or a panel for each if their events differ by more than
+    those of the runs of an arm.
     """
     every = list(drawn.values())
-    marks = _common_marks([arm.marks for arm in every], width_s)
-    if not marks and any(arm.marks for arm in every):
+    within_s = max(width_s, *(apart_s(arm.events) for arm in every))
+    if not all(are_alike(every[0].marks, arm.marks, within_s) for arm in every):
         return _apart(drawn, x, y)
+    marks = median_marks([marks for arm in every for marks in arm.events])
     ceilings = [arm.ceiling for arm in every]
     first = ceilings[0]
     is_common = first is not None and all(one is not None and first.looks_like(one) for one in ceilings)

@@ -79,6 +79,43 @@ def _drawn_handovers(run: RunData) -> Iterator[tuple[str, str, float]]:
                 yield link, _CHANGES[access["kind"]], at_s
 
 
+def median_marks(of_runs: Sequence[Sequence[Mark]]) -> tuple[Mark, ...]:
+    """Returns the events that all runs have, each from its median start to its median end."""
+    marks = [_median(found) for found in _of_every_run(of_runs)]
+    return tuple(sorted(marks, key=lambda mark: mark.start_s))
+
+
+def apart_s(of_runs: Sequence[Sequence[Mark]]) -> float:
+    """Returns by how much the times of an event that all runs have differ at most."""
+    times = [[mark.start_s for mark in found] for found in _of_every_run(of_runs)]
+    times += [[mark.end_s for mark in found if mark.end_s is not None] for found in _of_every_run(of_runs)]
+    return max((max(of_event) - min(of_event) for of_event in times if of_event), default=0.0)
+
+
+def _of_every_run(of_runs: Sequence[Sequence[Mark]]) -> Iterator[list[Mark]]:
+    """Yields the marks of each event that all runs have. Of equal events, the first belongs to the
+    first.
+    """
+    numbered = [_numbered(marks) for marks in of_runs]
+    for key in numbered[0]:
+        if all(key in of_run for of_run in numbered):
+            yield [of_run[key] for of_run in numbered]
+
+
+def _numbered(marks: Sequence[Mark]) -> dict[tuple[str, bool, int], Mark]:
+    found: dict[tuple[str, bool, int], Mark] = {}
+    for mark in marks:
+        kind = (mark.label, mark.end_s is not None)
+        found[*kind, sum(key[:2] == kind for key in found)] = mark
+    return found
+
+
+def _median(marks: Sequence[Mark]) -> Mark:
+    ends = [mark.end_s for mark in marks if mark.end_s is not None]
+    start_s = float(np.median([mark.start_s for mark in marks]))
+    return Mark(marks[0].label, start_s, float(np.median(ends)) if ends else None)
+
+
 def are_alike(marks: Sequence[Mark], others: Sequence[Mark], within_s: float) -> bool:
     """Returns whether the events are the same, at times that differ by at most ``within_s``."""
     pairs = list(zip(marks, others, strict=False))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mptcplab.plots.drawing import binned, label_line_ends, new_figure
+from mptcplab.plots.lettering import LEAST_PT, in_lines, text_width_in
 from mptcplab.plots.look import INK, Look, colour_of
 from mptcplab.plots.marks import draw_marks
 from mptcplab.plots.specification import POINTS, Axis, Curve, Panel, Specification, kept_places
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 MOST_LABELS = 8
 #: What a row of a legend below the axes adds to the height of a figure on a page, in inches.
 LEGEND_ROW = 0.36
-#: The mean width of a letter, in parts of the size of the font.
-LETTER_EM = 0.56
+#: What a further line of the titles of panels adds to the height of a row of them, in inches.
+TITLE_LINE = 0.25
+#: The part of the room of a panel that its title may fill.
+TITLE_PART = 0.85
 DASHES, CEILING_DASHES = (0, (3, 1.6)), (0, (5, 3))
 STEPS = {"step": "steps-mid", "hold": "steps-post", "line": "default", "joined": "default"}
 
@@ -33,12 +37,16 @@ def paint(specification: Specification, look: Look) -> Figure:
     options = _shared(specification)
     if specification.parts:
         options["height_ratios" if rows > 1 else "width_ratios"] = specification.parts
-    height = specification.height or _grid_height(rows, look)
+    titles = _titles(panels, columns, look)
+    lines = max((title.count("\n") for title in titles.texts), default=0)
+    height = (specification.height or _grid_height(rows, look)) + TITLE_LINE * lines * rows
     if look.is_narrow:
         height += LEGEND_ROW * max((_legend_rows(panel) for panel in panels), default=0)
     figure, axes = new_figure(look, rows, columns, height=height, **options)
-    for plot, panel in zip(axes.flat, panels, strict=False):
+    for plot, panel, title in zip(axes.flat, panels, titles.texts, strict=False):
         _paint_panel(plot, panel, look)
+        if title:
+            plot.set_title(title, fontsize=titles.size_pt)
     for plot in axes.flat[len(panels) :]:
         plot.set_visible(False)
     _label_axes(figure, axes, specification, look)
@@ -49,6 +57,25 @@ def paint(specification: Specification, look: Look) -> Figure:
         draw_marks(plot, list(panel.marks), look, labels=has_labels)
         _name_curves(figure, plot, panel, look, is_grid=is_grid, is_last=number == len(panels) - 1)
     return figure
+
+
+@dataclass(frozen=True)
+class Titles:
+    """The titles of panels in lines, and the size of their letters."""
+
+    texts: tuple[str, ...]
+    size_pt: float
+
+
+def _titles(panels: Sequence[Panel], columns: int, look: Look) -> Titles:
+    """Returns the titles in lines that are no longer than a panel is wide. Their letters are smaller
+    if a word would be.
+    """
+    room_in = TITLE_PART * look.width_in / columns
+    longest = max((word for panel in panels for word in panel.title.split()), key=len, default="")
+    size_pt = look.font_pt * min(1.0, room_in / max(text_width_in(longest, look.font_pt), 1e-9))
+    size_pt = max(size_pt, min(look.font_pt, LEAST_PT))
+    return Titles(tuple(in_lines(panel.title, room_in, size_pt) for panel in panels), size_pt)
 
 
 def _arrangement(specification: Specification, look: Look) -> tuple[int, int]:
@@ -85,8 +112,6 @@ def _paint_panel(plot: Axes, panel: Panel, look: Look) -> None:
     plot.set_ylim(panel.y.low, panel.top)
     # Not 2.5, so that counts are whole.
     plot.locator_params(axis="x", steps=[1, 2, 5, 10])
-    if panel.title:
-        plot.set_title(panel.title)
     areas = [curve for curve in panel.curves if curve.form == "area"]
     for curve in sorted(panel.curves, key=lambda one: not one.is_context):
         _paint_curve(plot, curve, look, panel.top, has_edge=not areas)
@@ -155,8 +180,11 @@ def _broken(axis: Axis, figure: Figure, look: Look) -> str:
     """Returns the label of the vertical axis, with the unit on a line of its own if it is longer
     than the figure is high.
     """
-    length_in = len(axis.label) * LETTER_EM * look.font_pt / 72
-    return axis.label if length_in < figure.get_figheight() else f"{axis.quantity}\n({axis.unit})"
+    return (
+        axis.label
+        if text_width_in(axis.label, look.font_pt) < figure.get_figheight()
+        else f"{axis.quantity}\n({axis.unit})"
+    )
 
 
 def _name_curves(figure: Figure, plot: Axes, panel: Panel, look: Look, *, is_grid: bool, is_last: bool) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.plots.drawing import Drawing, Line, new_figure
+from mptcplab.plots.lettering import LEAST_PT, in_lines, text_width_in
 from mptcplab.plots.look import INK, Look, colour_of
 from mptcplab.plots.marks import draw_marks
 from mptcplab.plots.specification import Axis, Json, Mark, axis_document, mark_document
@@ -42,6 +43,12 @@ SIGNS = {
 BELOW = "path manager"
 #: How far an axis goes on behind the largest value, for the number beside it.
 ROOM = 1.12
+#: Names that are wider than this part of the figure stand above their rows, which are higher then.
+MOST_BESIDE, ABOVE_HEIGHT = 0.4, 1.7
+#: The parts of the width and the height of a figure that its axis and its rows have.
+AXIS_PART, ROWS_PART = 0.9, 0.75
+#: The part of the height of a row that is above its bar, and where that begins.
+GAP_PART, BAR_TOP = 0.3, 0.33
 
 
 @dataclass(frozen=True)
@@ -164,14 +171,21 @@ def _span_document(span: Span) -> Json:
 
 
 def _paint(figure_of: Rows, look: Look) -> Figure:
-    figure, axes = new_figure(look, height=figure_of.height)
-    (plot,) = axes.flat
     rows = figure_of.rows
+    width_in = max((text_width_in(row.label, look.font_pt) for row in rows), default=0.0)
+    is_above = width_in > MOST_BESIDE * look.width_in
+    height = figure_of.height * (ABOVE_HEIGHT if is_above else 1.0)
+    figure, axes = new_figure(look, height=height)
+    (plot,) = axes.flat
     places = [len(rows) - 1 - index for index in range(len(rows))]
     for place, row in zip(places, rows, strict=True):
         _paint_row(plot, row, place)
-    plot.set_yticks(places, [row.label for row in rows], color=INK)
-    plot.set(xlabel=figure_of.x.label, xlim=(0, figure_of.end), ylim=(-0.7, len(rows) - 0.4))
+    label = in_lines(figure_of.x.label, look.width_in * AXIS_PART, look.font_pt)
+    top = len(rows) - (0.1 if is_above else 0.4)
+    plot.set(xlabel=label, xlim=(0, figure_of.end), ylim=(-0.7, top))
+    plot.set_yticks(places, [""] * len(rows) if is_above else [row.label for row in rows], color=INK)
+    if is_above:
+        _write_above(plot, figure_of, places, look, figure.get_figheight())
     plot.grid(visible=False, axis="y")
     keys: Any = list(_keys(figure_of.kinds))
     if keys and look.is_narrow:
@@ -180,6 +194,25 @@ def _paint(figure_of: Rows, look: Look) -> Figure:
         plot.legend(handles=keys, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     draw_marks(plot, figure_of.marks, look)
     return figure
+
+
+def _write_above(plot: Axes, figure_of: Rows, places: Sequence[float], look: Look, height_in: float) -> None:
+    """Writes the name of each row above it, in letters that fit between two rows."""
+    row_in = height_in * ROWS_PART / len(figure_of.rows)
+    longest = max((row.label for row in figure_of.rows), key=len)
+    fits_pt = look.font_pt * look.width_in * AXIS_PART / text_width_in(longest, look.font_pt)
+    size_pt = max(min(look.font_pt, row_in * GAP_PART * 72, fits_pt), LEAST_PT)
+    for place, row in zip(places, figure_of.rows, strict=True):
+        plot.annotate(
+            row.label,
+            (0, place + BAR_TOP),
+            xycoords=("axes fraction", "data"),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=size_pt,
+            color=INK,
+        )
 
 
 def _paint_row(plot: Axes, row: Row, place: float) -> None:

@@ -68,7 +68,7 @@ def throughput(run: RunData) -> Drawing | None:
     alt = "; ".join(f"{line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in shown)
     remarks = (bins_told(width), *only_in_order(run, [line.label for line in shown]))
     if panel.ceiling is not None and len(shown) > 1:
-        remarks += ("The capacity is that of the flow that can have most.",)
+        remarks += ("The capacity shown is that of the flow with the highest ceiling.",)
     specification = Specification((panel,), remarks=remarks, height=3.7)
     title = f"Throughput over time{more}"
     return Drawing.specified("throughput", title, alt, specification, "time_s", "throughput_mbps", lines)

@@ -141,7 +141,8 @@ class Specification:
         if clipped:
             panel = max(clipped, key=lambda one: one.highest)
             found.append(
-                f"The axis ends at {panel.top:.3g} {panel.y.unit}; ▲ is above it, at most {panel.highest:.3g}."
+                f"Values above {panel.top:.3g} {panel.y.unit} are cut off (▲); the highest is {panel.highest:.3g} "
+                f"{panel.y.unit}."
             )
         return tuple(found)
 

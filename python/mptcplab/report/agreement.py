@@ -75,7 +75,10 @@ def notes(agreement: Json) -> list[str]:
     smallest = min(min(entry["n"], entry["reference_n"]) for entry in entries)
     unseen = f"{100 * largest_unseen(smallest):.0f} %"
     runs = "run" if smallest == 1 else "runs"
-    said.append(f"{smallest} {runs} can miss behaviour that occurs in fewer than {unseen} of all runs (at 95 %).")
+    said.append(
+        f"With {smallest} {runs}, behaviour that occurs in up to {unseen} of runs may have been missed (95 %"
+        " confidence)."
+    )
     return said
 
 
