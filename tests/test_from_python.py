@@ -217,6 +217,11 @@ def test_figures_combine_in_axes_that_exist(runs: mptcplab.Runs) -> None:
     first = {to_hex(line.get_color()) for line in plot.lines}
     runs[1].plot.throughput(ax=plot)
     both = {to_hex(line.get_color()) for line in plot.lines}
+    names = [text.get_text() for text in plot.get_legend().get_texts()]
+    assert len(names) == len(set(names)) > 2
+    assert all("seed " in name for name in names)
+    events = [text.get_text() for text in plot.texts]
+    assert len(events) == len(set(events))
     assert "#abcdef" in first < both
     assert plot.get_xlim()[1] >= 10
     assert plot.get_ylim()[1] >= 50

@@ -83,7 +83,7 @@ class Publishing:
     ) -> None:
         """Writes the captions and references of figures that are written already."""
         from mptcplab import callers
-        from mptcplab.cli.output import REMARKS, print_remark
+        from mptcplab.cli.output import print_remark
         from mptcplab.report.captions import write_captions
 
         exporter = self._exporter_at(place)
@@ -91,7 +91,8 @@ class Publishing:
         write_captions(figures, bundles, exporter)
         callers.give(exporter.directory)
         for line in exporter.left_out():
-            REMARKS.print(line, markup=False, soft_wrap=True)
+            # `--quiet` does not silence that a form which was asked for is missing.
+            print(line, file=sys.stderr)
         if not self.is_quiet:
             count = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
             print_remark(f"wrote {count} into {exporter.directory}")

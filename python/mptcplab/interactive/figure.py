@@ -50,6 +50,8 @@ def as_image(figure: Shown, alt: str) -> str:
 class NewFigure:
     """A canvas: a figure of the size that the caller has set. Panels in rows make it higher."""
 
+    is_given = False
+
     def panels(self, rows: int, columns: int, **options: Any) -> tuple[Figure, Any]:
         """Returns a new figure and its axes."""
         width, height = mpl.rcParams["figure.figsize"]
@@ -59,6 +61,8 @@ class NewFigure:
 
 class GivenAxes:
     """A canvas: axes that exist, one for each panel."""
+
+    is_given = True
 
     def __init__(self, axes: Any) -> None:
         self.axes: list[Axes] = list(np.atleast_1d(np.asarray(axes, dtype=object)).flat)
@@ -75,8 +79,9 @@ class GivenAxes:
         return self.axes[0].figure, np.array(self.axes, dtype=object).reshape(rows, columns)
 
 
-def drawn(draw: Draw, nothing: str, axes: Any = None) -> Any:
-    """Draws a figure and returns it. With ``axes``, draws into them and returns them.
+def drawn(draw: Draw, nothing: str, axes: Any = None, run: str = "") -> Any:
+    """Draws a figure and returns it. With ``axes``, draws into them and returns them; their legend
+    names the ``run``.
 
     Raises UsageError with the words of ``nothing`` if there is nothing to draw.
     """
@@ -94,7 +99,18 @@ def drawn(draw: Draw, nothing: str, axes: Any = None) -> Any:
         used = _recolour([artist for artist in artists if id(artist) not in there], shift)
         for plot in before:
             _colours_used[plot] = shift + used
+            _name_in_legend(plot, there, run)
     return figure if axes is None else axes
+
+
+def _name_in_legend(plot: Axes, before: set[int], run: str) -> None:
+    """Adds the run to the names of curves that were not there, and makes the legend anew."""
+    artists, names = plot.get_legend_handles_labels()
+    for artist, name in zip(artists, names, strict=True):
+        if id(artist) not in before and run:
+            artist.set_label(f"{name}, {run}")
+    if artists:
+        plot.legend()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from mptcplab.plots import run as of_run
 from mptcplab.plots import subflows as of_subflows
 from mptcplab.report.quantities import head
 from mptcplab.results import Bundle, RunData, check_metric, spread
+from mptcplab.results.bundle import changes_of
 
 if TYPE_CHECKING:
     from mptcplab.plots import Drawing
@@ -98,7 +99,8 @@ class RunPlot:
 
     def _draw(self, draw: Callable[[RunData], Drawing | None], what: str, ax: Any) -> Any:
         run = self._bundle.load()
-        return drawn(lambda: draw(run), f"{self._bundle.path}: the run has no {what} to draw", ax)
+        nothing = f"{self._bundle.path}: the run has no {what} to draw"
+        return drawn(lambda: draw(run), nothing, ax, _name_of(self._bundle))
 
 
 class RunsPlot:
@@ -143,6 +145,14 @@ class RunsPlot:
             raise UsageError(f"flow={flow!r}; allowed: {', '.join(flows)}")
         of = flow or max(flows, key=lambda name: _most_bytes(loaded, name))
         return drawn(lambda: draw("overlay", loaded, of), f"no run has data of {of}", ax)
+
+
+def _name_of(bundle: Bundle) -> str:
+    """Returns what tells a run apart in a legend: what was changed, and its seed."""
+    changed = [
+        change.rpartition("=")[0].rpartition(".")[2] + "=" + change.rpartition("=")[2] for change in changes_of(bundle)
+    ]
+    return ", ".join([*(changed or [bundle.record["experiment"]]), f"seed {bundle.record['seed']}"])
 
 
 def _most_bytes(arms: Mapping[str, Sequence[RunData]], flow: str) -> float:

@@ -54,6 +54,9 @@ PROJECTOR = "projector"
 class Canvas(Protocol):
     """Where a figure is drawn for a caller who has a style, in place of a figure of mptcplab's."""
 
+    #: Whether the axes are the caller's, who has a legend in them in place of names beside curves.
+    is_given: bool
+
     def panels(self, rows: int, columns: int, **options: Any) -> tuple[Figure, Any]:
         """Returns the figure and its axes as a two-dimensional array. `options` are those of
         ``Figure.subplots``.

@@ -54,7 +54,10 @@ def paint(specification: Specification, look: Look) -> Figure:
     is_grid = specification.layout == "grid" and len(panels) > 1
     for number, (plot, panel) in enumerate(zip(axes.flat, panels, strict=False)):
         has_labels = not is_grid and (number == 0 or specification.layout == "columns")
-        draw_marks(plot, list(panel.marks), look, labels=has_labels)
+        there = {text.get_text() for text in plot.texts}
+        draw_marks(plot, [mark for mark in panel.marks if mark.label not in there], look, labels=has_labels)
+        if look.canvas is not None and look.canvas.is_given:
+            continue
         _name_curves(figure, plot, panel, look, is_grid=is_grid, is_last=number == len(panels) - 1)
     return figure
 
@@ -117,7 +120,15 @@ def _paint_panel(plot: Axes, panel: Panel, look: Look) -> None:
         _paint_curve(plot, curve, look, panel.top, has_edge=not areas)
     if panel.ceiling is not None:
         x, y = panel.ceiling.x, panel.ceiling.y
-        plot.plot(x, y, color=INK, linewidth=look.line_scale, linestyle=CEILING_DASHES, drawstyle="steps-post")
+        plot.plot(
+            x,
+            y,
+            color=INK,
+            linewidth=look.line_scale,
+            linestyle=CEILING_DASHES,
+            drawstyle="steps-post",
+            label=_label(panel.ceiling),
+        )
 
 
 def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: bool) -> None:
@@ -130,7 +141,7 @@ def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: 
         return
     if curve.form in POINTS:
         mark, size = (".", 2.5) if curve.form == "dots" else ("o", 4.0)
-        plot.plot(x, y, mark, color=colour, alpha=opacity, markersize=size * max(scale, 0.6))
+        plot.plot(x, y, mark, color=colour, alpha=opacity, markersize=size * max(scale, 0.6), label=_label(curve))
         return
     if curve.low is not None and curve.high is not None and not curve.is_context:
         low, high = np.asarray(curve.low)[kept], np.asarray(curve.high)[kept]
@@ -139,11 +150,17 @@ def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: 
     width = (0.8 if curve.is_context else 1.5 if has_edge else 1.2) * max(scale, 0.7) * look.line_scale
     line = DASHES if curve.is_dashed else "solid"
     dot: Any = {"marker": "o", "markersize": 4.5 * max(scale, 0.7)} if curve.form == "joined" else {}
-    plot.plot(x, y, color=colour, alpha=opacity, linewidth=width, linestyle=line, drawstyle=STEPS[curve.form], **dot)
+    dot |= {"drawstyle": STEPS[curve.form], "label": _label(curve)}
+    plot.plot(x, y, color=colour, alpha=opacity, linewidth=width, linestyle=line, **dot)
     above = y > top * (1 + 1e-9)
     if above.any() and not curve.is_context:
         at = x[above]
         plot.plot(at, np.full(len(at), top), "^", color=colour, markersize=3.5, clip_on=False)
+
+
+def _label(curve: Curve) -> str:
+    """Returns the name of a curve for a legend, which leaves out those that begin with a line."""
+    return curve.label if curve.label and not curve.is_context else "_"
 
 
 def _paint_area(plot: Axes, curve: Curve, colour: str, opacity: float) -> None:
@@ -154,7 +171,9 @@ def _paint_area(plot: Axes, curve: Curve, colour: str, opacity: float) -> None:
     width = binned(curve.x)
     edges = np.append(np.asarray(curve.x) - width / 2, curve.x[-1] + width / 2)
     low: Any = np.zeros(len(curve.x)) if curve.low is None else np.asarray(curve.low)
-    area = StepPatch(np.asarray(curve.y), edges, baseline=low, fill=True, color=colour, alpha=opacity)
+    area = StepPatch(
+        np.asarray(curve.y), edges, baseline=low, fill=True, color=colour, alpha=opacity, label=_label(curve)
+    )
     # Unlike stairs(), this does not measure the area, because the axes have their limits.
     plot.add_artist(area)
 

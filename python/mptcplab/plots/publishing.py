@@ -34,6 +34,11 @@ class Exporter:
             return []
         return [f"pgf: left out, because there is no LaTeX to measure text with; install one of {', '.join(LATEX)}"]
 
+    @property
+    def written(self) -> list[str]:
+        """The forms that this machine can write."""
+        return [ending for ending in self.formats if ending != "pgf" or latex() is not None]
+
     def write(self, drawings: Iterable[Drawing]) -> list[Path]:
         """Writes each drawing, and returns the paths. Raises MptcplabError if a file cannot be
         written.
@@ -45,7 +50,7 @@ class Exporter:
             raise MptcplabError(f"{self.directory}: figures cannot be written: {error.strerror}") from error
 
     def _write(self, drawing: Drawing) -> Iterator[Path]:
-        formats = [ending for ending in self.formats if ending != "pgf" or latex() is not None]
+        formats = self.written
         figure = drawing.painted(self.look) if set(formats) - {"csv"} else None
         for ending in formats:
             path = self.directory / f"{drawing.name}.{ending}"

@@ -53,8 +53,8 @@ def write_captions(figures: Sequence[Captioned], bundles: Sequence[Bundle], expo
     entries = bibliography(bundles)
     if entries:
         texts[REFERENCES] = f"{entries}\n"
-    if {"pdf", "pgf"} & set(exporter.formats):
-        included = "pdf" if "pdf" in exporter.formats else "pgf"
+    if {"pdf", "pgf"} & set(exporter.written):
+        included = "pdf" if "pdf" in exporter.written else "pgf"
         texts[FIGURES] = "\n".join(_latex_figure(figure, bundles, included) for figure in figures)
     try:
         for name, text in texts.items():

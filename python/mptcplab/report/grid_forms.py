@@ -21,6 +21,8 @@ _LATEX = {
     "≤": r"$\leq$",
     "∞": r"$\infty$",
     "▲": r"$\triangle$",
+    "▶": r"$\triangleright$",
+    "◆": r"$\diamond$",
     "\u202f": r"\,",
 }
 
