@@ -22,9 +22,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from mptcplab.algorithms import CC, PATH_MANAGER, SCHEDULER
 from mptcplab.plots import Cell, Exporter, Look, Specification, bars, drawings_of, overlay, overview
 from mptcplab.plots.specification import Axis, Curve, Panel
+from mptcplab.report.captions import FIGURES, write_captions
 from mptcplab.report.citations import bibliography, cited_algorithms
 from mptcplab.report.grid import Grid
-from mptcplab.report.grid_forms import in_form
+from mptcplab.report.grid_forms import in_form, latex_text
 from mptcplab.report.page import dressed
 from mptcplab.report.run import page_of
 from mptcplab.results import BundleWriter, RunData, Spread, evaluated
@@ -193,6 +194,11 @@ def test_without_latex_pgf_is_left_out_and_said(tmp_path: Path, monkeypatch: pyt
     assert exporter.left_out() == [
         "pgf: left out, because there is no LaTeX to measure text with; install one of xelatex, lualatex, pdflatex"
     ]
+    assert FIGURES not in {path.name for path in write_captions([], [], exporter)}
+
+
+def test_the_signs_of_captions_are_known_to_latex() -> None:
+    assert latex_text("▲▶◆").isascii()
 
 
 def test_every_algorithm_of_a_paper_has_a_reference() -> None:
