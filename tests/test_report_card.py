@@ -103,7 +103,7 @@ def test_the_command_judges_a_class_of_a_users_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("lai",), "no congestion control is called 'lai', did you mean 'lia'?"),
+        (("lia , lai",), "no congestion control is called 'lai', did you mean 'lia'?"),
         (("lia", "--goal", "speed"), "--goal speed: unknown; allowed: improve, harm, balance, capacity"),
         (("crate:aimd",), "only your own simulator has it"),
         ((",",), "no congestion control is named; allowed: "),

@@ -21,6 +21,7 @@ from mptcplab.cli.options import (
     Table,
     Verbose,
     html_only,
+    listed_names,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def command(
     from mptcplab.report.contest import contest_drawings, contest_page
     from mptcplab.report.grid import Grid
 
-    contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name], on)
+    contest = benchmark.contest(algorithm, kind, [name for name in listed_names(against) if name], on)
     bundles = executed(contest.by_backend(), seed=seed, repeat=repeat, out=out, jobs=jobs)
     found = benchmark.standings(contest, bundles)
     document = benchmark.document(contest, found, bundles)

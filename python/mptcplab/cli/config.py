@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.backends import BACKENDS
+from mptcplab.cli.options import listed_names
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Config:
                     self._set(place, command, "directory", value)
 
     def _set(self, place: str, command: str, parameter: str, value: Any) -> None:
-        if parameter == "on" and not all(name in BACKENDS for name in str(value).split(",")):
+        if parameter == "on" and not all(name in BACKENDS for name in listed_names(str(value))):
             raise UsageError(f"{place}: found {value!r}; allowed: {', '.join(BACKENDS)}")
         self.defaults.setdefault(command, {})[parameter] = value
         self.places[command, parameter] = place

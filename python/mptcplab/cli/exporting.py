@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mptcplab.cli.options import listed_names
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
         return None
     from mptcplab.plots import DEFAULT_FORMATS, FORMATS, PAGE, SIZES, STYLES, Exporter, Look
 
-    wanted = list(dict.fromkeys(formats.split(","))) if formats else list(DEFAULT_FORMATS)
+    wanted = list(dict.fromkeys(listed_names(formats))) if formats else list(DEFAULT_FORMATS)
     for one in wanted:
         _allowed("--format", one, FORMATS)
     if size is not None:

@@ -24,14 +24,19 @@ def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
     return page
 
 
+def listed_names(text: str) -> list[str]:
+    """Returns the names in a list with commas, without the blanks around them."""
+    return [name.strip() for name in text.split(",")]
+
+
 def made_ready(context: typer.Context, names: str) -> str:
     """Readies the back-ends before the command imports more, because only a process with one thread
     can enter a user namespace, and some modules start threads.
     """
     if not context.resilient_parsing:
-        for name in BACKENDS.keys() & names.split(","):
+        for name in BACKENDS.keys() & listed_names(names):
             backend(name).ready()
-    return names
+    return ",".join(listed_names(names))
 
 
 def _is_default_of_file(context: typer.Context, parameter: typer.CallbackParam) -> bool:

@@ -35,13 +35,14 @@ def command(
     import json
 
     from mptcplab import proxy
+    from mptcplab.cli.options import listed_names
     from mptcplab.errors import UsageError
 
     if bool(program) == bool(gateway):
         raise UsageError("needs either a COMMAND, after --, or --gateway PORT")
     if to and gateway:
         raise UsageError("--to is for a command; at a gateway each connection names its destination")
-    interfaces = over.split(",")
+    interfaces = listed_names(over)
     if not all(interfaces) or len(set(interfaces)) < len(interfaces):
         raise UsageError(f"--over: found {over!r}; allowed: names of interfaces separated by commas, each once")
     settings = proxy.Settings(interfaces, cc, scheduler, path_manager, give_up_after)

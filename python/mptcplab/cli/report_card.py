@@ -21,6 +21,7 @@ from mptcplab.cli.options import (
     Table,
     Verbose,
     html_only,
+    listed_names,
 )
 
 EXAMPLE = "Example: mptcplab report-card lia,olia"
@@ -69,7 +70,7 @@ def command(
     from mptcplab.cli.output import write_text
     from mptcplab.report.report_card import report_card_drawings, report_card_grid, report_card_page
 
-    examined = report_card.examination([name for name in controls.split(",") if name], on, goal, full=full)
+    examined = report_card.examination([name for name in listed_names(controls) if name], on, goal, full=full)
     seeds = repeat or (REAL if backend(on).in_real_time else VIRTUAL)
     bundles = executed(examined.by_backend(), seed=seed, repeat=seeds, out=out, jobs=jobs)
     document = report_card.document(examined, report_card.marks(examined, bundles), bundles)
