@@ -22,9 +22,9 @@ from jsonschema import Draft202012Validator
 from mptcplab.algorithms import CC
 from mptcplab.catalogue import catalogue, find
 from mptcplab.cli import application
-from mptcplab.errors import MptcplabError, SpecError
+from mptcplab.errors import MptcplabError, SpecError, UsageError
 from mptcplab.metrics import rank_correlation
-from mptcplab.report.reproduction import agreement_sentences, index_page, tables
+from mptcplab.report.reproduction import agreement_sentences, index_page, reproduction_page, tables
 from mptcplab.reproduction import (
     Arm,
     Cell,
@@ -36,6 +36,7 @@ from mptcplab.reproduction import (
     document,
     load,
     papers,
+    parts,
     rank,
     study,
     what,
@@ -439,6 +440,43 @@ def test_without_a_paper_those_with_claims_are_listed(tmp_path: Path) -> None:
         assert re.search(rf"^{paper} +{len(load(paper).claims)} +", listed.out, re.MULTILINE), paper
     document = mptcplab("reproduce", "--json", cwd=tmp_path).document
     assert [one["id"] for one in document["papers"]] == papers()
+
+
+@pytest.mark.parametrize(
+    ("paper", "only", "claims"),
+    [
+        ("barreira2014", "overhead", ["CL-D5"]),
+        ("barreira2014", "W.1", ["CL-D20", "CL-D20b"]),
+        ("barreira2014", "C.*", ["CL-D3", "CL-D4", "CL-D11", "CL-D16", "CL-D16b", "CL-D17"]),
+        ("ghosh", "graph4/olia", ["CL-B7"]),
+        ("ghosh", "cl-b5*", ["CL-B5", "CL-B5b"]),
+    ],
+)
+def test_a_part_is_a_figure_an_experiment_or_a_claim_in_any_case_or_a_pattern(
+    paper: str, only: str, claims: list[str]
+) -> None:
+    assert [claim.id for claim in parts(load(paper), only)[0]] == claims
+
+
+@pytest.mark.parametrize(
+    ("only", "told"),
+    [
+        ("", "--only: it is empty; allowed: a name or a pattern of goal1, CL-B1, "),
+        ("cl-b77", "--only cl-b77: no claim of ghosh is about it; did you mean CL-B7?; allowed: "),
+        ("graph4/oila", "did you mean graph4/olia?"),
+        ("none", "or of an experiment (mptcplab list ghosh)"),
+    ],
+)
+def test_a_part_that_a_paper_does_not_have_is_refused(only: str, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        parts(load("ghosh"), only)
+
+
+def test_a_page_without_contradictions_and_assumptions_has_no_headings_for_them() -> None:
+    planned = study(load("cited"), ["sim"], only="CL-K7", quick=True)
+    page = reproduction_page(Outcome.of(planned, {}), [], [], "mptcplab reproduce cited")
+    assert "Contradictions" not in page
+    assert "Assumptions" not in page
 
 
 def test_a_table_has_what_was_published_beside_both_stacks() -> None:

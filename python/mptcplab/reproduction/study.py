@@ -129,19 +129,54 @@ class Study:
 
 
 def parts(paper: Paper, only: str | None) -> tuple[list[Claim], list[Ranking], list[PublishedTable]]:
-    """Returns the claims, rankings and tables of a paper that ``only`` asks for. Raises UsageError
-    if it matches nothing.
+    """Returns the claims, rankings and tables of a paper that ``only`` asks for: a name or a pattern
+    of names, in any case. Raises UsageError if it matches nothing.
     """
-    claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
-    rankings = [ranking for ranking in paper.rankings if only == ranking.id]
-    tables = [table for table in paper.tables if only in (None, table.id)]
+    if only is None:
+        return list(paper.claims), [], list(paper.tables)
+    asked = only.removesuffix("/").lower()
+    experiments = [short(member.name) for member in catalogue(paper.id)]
+    claims = _about(paper, asked, experiments) or _drawn(paper, asked, experiments)
+    # A ranking takes hundreds of runs, so a pattern does not ask for it.
+    rankings = [ranking for ranking in paper.rankings if asked == ranking.id.lower()]
+    tables = [table for table in paper.tables if _is_asked(table.id, asked)]
     if not claims and not rankings and not tables:
-        known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
-        known |= dict.fromkeys([*(one.id for one in paper.rankings), *(one.id for one in paper.tables)])
-        near = nearest(only or "", known)
-        hint = f"; did you mean {near}?" if near else ""
-        raise UsageError(f"--only {only}: no claim of {paper.id} is about it{hint}; allowed: {', '.join(known)}")
+        raise UsageError(_nothing_about(paper, only, experiments))
     return claims, rankings, tables
+
+
+def _is_asked(name: str, asked: str) -> bool:
+    return fnmatchcase(name.lower(), asked)
+
+
+def _about(paper: Paper, asked: str, experiments: Iterable[str]) -> list[Claim]:
+    """Returns the claims of this id or figure, and those that need such an experiment."""
+    needed_for = [name for name in experiments if _is_asked(name, asked)]
+    return [
+        claim
+        for claim in paper.claims
+        if any(_is_asked(name, asked) for name in (claim.id, claim.figure))
+        or any(uses(claim, name) for name in needed_for)
+    ]
+
+
+def _drawn(paper: Paper, asked: str, experiments: Sequence[str]) -> list[Claim]:
+    """Returns the claims that need an experiment which such a figure shows."""
+    figures = [figure for figure in paper.figures if _is_asked(figure.id, asked)]
+    shown = [name for name in experiments if any(fnmatchcase(name, figure.on) for figure in figures)]
+    return [claim for claim in paper.claims if any(uses(claim, name) for name in shown)]
+
+
+def _nothing_about(paper: Paper, only: str, experiments: Iterable[str]) -> str:
+    """Returns why ``only`` matches nothing, and what is allowed."""
+    known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
+    known |= dict.fromkeys(one.id for of_kind in (paper.figures, paper.rankings, paper.tables) for one in of_kind)
+    lower = {name.lower(): name for name in [*experiments, *known]}
+    near = nearest(only.lower(), lower)
+    hint = f"; did you mean {lower[near]}?" if near else ""
+    found = f"--only {only}: no claim of {paper.id} is about it{hint}" if only.strip() else "--only: it is empty"
+    allowed = f"a name or a pattern of {', '.join(known)}, or of an experiment (mptcplab list {paper.id})"
+    return f"{found}; allowed: {allowed}"
 
 
 def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
@@ -232,10 +267,6 @@ def variant_of(words: Iterable[str]) -> str:
 
 def _contradicted(member: Member) -> list[str]:
     return member.experiment.contradictions
-
-
-def _concerns(claim: Claim, only: str) -> bool:
-    return only in (claim.id, claim.figure) or (claim.untested is None and uses(claim, only.removesuffix("/")))
 
 
 def _is_in(member: Member, tables: Sequence[PublishedTable]) -> bool:
