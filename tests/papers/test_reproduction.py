@@ -499,6 +499,16 @@ def test_a_table_has_what_was_published_beside_both_stacks() -> None:
     assert [name[:3] for name in published] == ["F.1", "F.2", "F.3", "G.1", "G.2", "G.3"]
     assert {row[3] for row in table.grid.rows} == {"44.5 (41 to 48)"}
     assert {row[4] for row in table.grid.rows} == {""}
+    assert {row[1] for row in table.grid.rows} == {"Goodput of bulk, Mbit/s"}
+
+
+def test_a_table_has_the_total_of_the_links_that_the_paper_has() -> None:
+    planned = study(load("barreira2014"), ["sim"], only="table6.1", quick=True)
+    rates = {f"links.{link}.forward": {"wire_rate_bps": 50e6} for link in ("eth", "wifi", "eth0")}
+    observations = {key: [_of_metrics(cell, 1, rates)] for key, cell in planned.cells.items()}
+    (table,) = tables(Outcome.of(planned, observations))
+    totals = {row[0]: row[2:4] for row in table.grid.rows if row[1] == "Total, Mbit/s"}
+    assert totals == {"A.1": ["146", "100"], "B.1": ["196.2", ""]}  # B.1 has no value of eth1
 
 
 def test_the_index_of_claims_has_each_with_both_verdicts() -> None:

@@ -377,7 +377,11 @@ def tables(outcome: Outcome) -> list[PaperTable]:
         rows = [
             [
                 one.experiment,
-                f"{one.metric}, {one.published.unit}" if one.published.unit else one.metric,
+                ", ".join(
+                    part
+                    for part in ("Total" if one.is_total else metric_in_words(one.metric), one.published.unit)
+                    if part
+                ),
                 " ".join(part for part in (one.published.op, f"{one.published.value:.4g}") if part),
                 *(_spread(spread) for spread in one.measured),
             ]

@@ -15,6 +15,8 @@ from mptcplab.reproduction.quantities import is_known, measured
 from mptcplab.reproduction.study import AS_DESCRIBED
 from mptcplab.results import Absent, Spread
 
+#: Between the metrics of a run whose total was published.
+PLUS = " + "
 #: How many of the base unit of a metric are one unit of a published value.
 UNITS = {"Mbit/s": 1e6, "kbit/s": 1e3, "ms": 1e-3, "MB": 1e6, "%": 1e-2}
 
@@ -29,6 +31,11 @@ class TableRow:
     metric: str
     published: Published
     measured: Sequence[Spread | None]
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is the total of several metrics."""
+        return PLUS in self.metric
 
 
 def tabulated(outcome: Outcome, table: PublishedTable, arms: Sequence[Arm]) -> list[TableRow]:
@@ -47,20 +54,27 @@ def tabulated(outcome: Outcome, table: PublishedTable, arms: Sequence[Arm]) -> l
 
 def _is_measured(metric: str) -> bool:
     try:
-        return is_known(Measure.parse(metric))
+        return all(map(is_known, _measures(metric)))
     except ValueError:
         return False
 
 
+def _measures(metric: str) -> list[Measure]:
+    """Returns what a metric measures, of which a total has several."""
+    return [Measure.parse(part) for part in metric.split(PLUS)]
+
+
 def _spread(outcome: Outcome, name: str, published: Published, arm: Arm) -> Spread | None:
-    measure = Measure.parse(published.metric)
+    measures = _measures(published.metric)
     runs = outcome.observations.get((arm, AS_DESCRIBED, name), ())
-    spread = Spread.of(list(_values(measure, runs)))
+    spread = Spread.of(list(_values(measures, runs)))
     return None if spread is None else spread.scaled(1 / UNITS.get(published.unit or "", 1.0))
 
 
-def _values(measure: Measure, runs: Sequence[Observation]) -> Iterator[float]:
+def _values(measures: Sequence[Measure], runs: Sequence[Observation]) -> Iterator[float]:
+    """Yields the total of the measures in each run that has all of them."""
     for run in runs:
-        value = Absent(run.busy) if run.busy else measured(measure, run)
-        if not isinstance(value, Absent):
-            yield value
+        values = [Absent(run.busy) if run.busy else measured(measure, run) for measure in measures]
+        there = [value for value in values if not isinstance(value, Absent)]
+        if len(there) == len(measures):
+            yield sum(there)
