@@ -76,7 +76,10 @@ def command(
     ] = None,
     on: On_each = "sim",
     only: Annotated[
-        str | None, typer.Option(help="Only this figure, experiment, claim, table or ranking, or a pattern of them.", metavar="fig9")
+        str | None,
+        typer.Option(
+            help="Only this figure, experiment, claim, table or ranking, or a pattern of them.", metavar="fig9"
+        ),
     ] = None,
     quick: Annotated[
         bool,
