@@ -39,6 +39,7 @@ OURS = {
     *(f"sonkoly2014/syn/loss/race/{loss}" for loss in ("50%", "60%", "80%")),
     "sonkoly2014/syn/race",
     "sonkoly2014/iprecovery/none",
+    "ghosh/graph5/tcp",
     "ghosh/beside/n=5",
     "ghosh/beside/n=10",
     *(f"barreira2014/overhead/n={n}" for n in (1, 2, 3, 5, 8)),
