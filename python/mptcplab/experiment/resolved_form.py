@@ -1115,8 +1115,8 @@ class Trains(TypedDict):
 
     probes: list[Train]
     """
-    The conditions for trains, in ascending order of time. A train has the conditions nearest to
-    its beginning.
+    The conditions for trains, in ascending order of time. A train has the last conditions before
+    its beginning, or the first.
     """
 
 
