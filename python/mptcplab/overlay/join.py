@@ -41,8 +41,6 @@ PROVEN_BYTES = 1400
 _PROOF_S, _PROOF_EVERY_S = 3.0, 0.25
 #: How long the command may take to end after SIGTERM.
 _END_S = 5.0
-#: The largest limit on subflows that the kernel takes: MPTCP_PM_ADDR_MAX (net/mptcp/protocol.h).
-_MOST_SUBFLOWS = 8
 #: What ip(8) says if the kernel takes no further endpoint.
 _TOO_MANY_ENDPOINTS = "too many addresses"
 _BATCH = 32
@@ -187,15 +185,18 @@ class Membership:
         )
 
     def _raise_limit(self) -> None:
-        """Lets connections have a further subflow for each tunnel and each endpoint of the host's own."""
+        """Lets connections have a further subflow for each tunnel and each endpoint of the host's own,
+        or as many as this kernel takes.
+        """
         # ip(8) of 2022 has no JSON for MPTCP. The text is the same in all versions.
         words = iproute.run("ip", "mptcp", "limits", "show").split()
         before = int(words[words.index("subflows") + 1])
         own = sum("subflow" in endpoint for endpoint in _endpoints())
-        wanted = min(own + len(self.tunnels), _MOST_SUBFLOWS)
-        if before < wanted:
-            self._guardian.will_lower_limit(wanted, before)
-            iproute.run("ip", "mptcp", "limits", "set", "subflows", str(wanted))
+        for limit in range(own + len(self.tunnels), before, -1):
+            self._guardian.will_lower_limit(limit, before)
+            with suppress(RunFailed):
+                iproute.run("ip", "mptcp", "limits", "set", "subflows", str(limit))
+                return
 
     def _set_up(self, tunnel: Tunnel) -> None:
         """Makes the device, its address, rule and table."""
