@@ -532,7 +532,7 @@ def test_anchors_of_throughput_and_delivery(tmp_path: Path) -> None:
         (["alenazi2018"], "did you mean alenazi2019?"),
         (["all", "--only", "fig9"], "goes with one paper; allowed: alenazi2019"),
         (["barreira2014", "--only", "table6.8"], "did you mean table6."),
-        ([PAPER, "--only", "fig99"], "allowed: fig5, CL-A1"),
+        ([PAPER, "--only", "fig99"], "pattern of fig5, CL-A1"),
         ([PAPER, "--on", "moon"], "allowed: sim"),
     ],
 )
