@@ -308,8 +308,7 @@ fn burst(link: &mut Link, at: Nanos, packets: usize) -> Vec<Nanos> {
 #[test]
 fn packets_after_a_pause_take_a_train_and_later_ones_the_opportunities_under_load() {
     let mut link = Link::new(&pair());
-    // The delay at 500 ms is 20 ms, and rises by 20 us in each millisecond. The first probe is as near
-    // as the second.
+    // The delay at 500 ms is 20 ms, and rises by 20 us in each millisecond until 1 s.
     let arrivals = burst(&mut link, 500 * MILLISECOND, 5);
     let expected = [
         20 * MILLISECOND,
@@ -323,9 +322,12 @@ fn packets_after_a_pause_take_a_train_and_later_ones_the_opportunities_under_loa
     // After 90 ms without packets there is no train.
     let arrivals = burst(&mut link, 609 * MILLISECOND, 1);
     assert_eq!(arrivals, [10 * MILLISECOND + 22_380_000]);
-    // The pause begins when the last packet has left, at 619 ms. The second probe is nearer now.
+    // The pause begins when the last packet has left, at 619 ms. The first probe is still the last,
+    // although the second is nearer.
     let arrivals = burst(&mut link, 719 * MILLISECOND, 2);
-    assert_eq!(arrivals, [24_380_000, 4 * MILLISECOND + 24_460_000]);
+    assert_eq!(arrivals, [24_380_000, 2 * MILLISECOND + 24_420_000]);
+    let arrivals = burst(&mut link, 1100 * MILLISECOND, 2);
+    assert_eq!(arrivals, [30 * MILLISECOND, 34 * MILLISECOND]);
 }
 
 #[test]
