@@ -31,8 +31,8 @@ Interval = tuple[float, float]
 
 
 def require_place(on: str) -> None:
-    """Raises MachineError if `on` is a place that no commit could be judged at: there is no agent, no
-    tool for guests, no such series, or the machine cannot be reached.
+    """Raises MachineError if `on` is a place that no commit could be judged at: there is no agent,
+    no tool for guests, no such series, or the machine cannot be reached.
     """
     place = place_of(on)
     if place is None:

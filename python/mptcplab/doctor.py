@@ -61,9 +61,9 @@ def examine(directory: Path = Path(), *, tries_kernel: bool = False) -> list[Fin
 
 
 def examine_elsewhere(on: str) -> tuple[list[Finding], dict[str, Any]]:
-    """Checks the back-end on another machine, or an agent on this one for ``kernel``, and reports that
-    machine. Also returns its kernel and the machine as a bundle describes them. Raises MachineError
-    if it is out of reach.
+    """Checks the back-end on another machine, or an agent on this one for ``kernel``, and reports
+    that machine. Also returns its kernel and the machine as a bundle describes them. Raises
+    MachineError if it is out of reach.
     """
     from mptcplab.backends.remote import Remote
 

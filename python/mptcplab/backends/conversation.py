@@ -164,8 +164,8 @@ class ConversationRun:
             yield Tick(self._now_ns, partial(tick.__getitem__, "latest"))
 
     def _asked(self, request: Any) -> Any:
-        """Returns the answer to a request. The disk of another machine fails the run, and not what writes
-        its bundle here.
+        """Returns the answer to a request. The disk of another machine fails the run, and not what
+        writes its bundle here.
         """
         try:
             return self._conversation.ask(request, patient=True)

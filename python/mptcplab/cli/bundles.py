@@ -28,7 +28,8 @@ class Selection:
     """The bundles that a command line asks for. Empty fields select all."""
 
     seed: int | None = None
-    #: ``--set KEY=VALUE``: values that a bundle must have. Commas separate several that it may have.
+    #: ``--set KEY=VALUE``: values that a bundle must have. Commas separate several that it may
+    #: have.
     settings: dict[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     #: Whether only the newest of those counts that have the same experiment, changes, back-end and

@@ -175,7 +175,8 @@ def run(
     What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs
     and classes that a description brings along run if ``allow_programs`` says so, or if they were
     allowed before. Under sudo they have the rights of its caller, whose the whole process becomes
-    if there are classes. Raises UsageError, SpecError, Unsupported, PrivilegeError, NotAllowed or RunFailed.
+    if there are classes. Raises UsageError, SpecError, Unsupported, PrivilegeError, NotAllowed or
+    RunFailed.
     """
     check_count("seed", seed, least=0)
     check_count("repeat", repeat, least=1)

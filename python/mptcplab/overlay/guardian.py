@@ -1,9 +1,9 @@
 """A process that takes back what a program changed on its machine, however that program ends: a host
 that joins an overlay, or a site on a machine of its own.
 
-It gets lines of JSON: a command each, a setting, a limit, a directory, or the call of a method. When they
-end, it carries them out, the last one first. It is in a session of its own, so that no signal to
-the group of the program reaches it.
+It gets lines of JSON: a command each, a setting, a limit, a directory, or the call of a method.
+When they end, it carries them out, the last one first. It is in a session of its own, so that no
+signal to the group of the program reaches it.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ PROVEN_BYTES = 1400
 _PROOF_S, _PROOF_EVERY_S = 3.0, 0.25
 #: How long the command may take to end after SIGTERM.
 _END_S = 5.0
+#: What ip(8) says if a limit is larger than the kernel's maximum.
+_TOO_LARGE_LIMIT = "limit greater than maximum"
 #: What ip(8) says if the kernel takes no further endpoint.
 _TOO_MANY_ENDPOINTS = "too many addresses"
 _BATCH = 32
@@ -185,8 +187,8 @@ class Membership:
         )
 
     def _raise_limit(self) -> None:
-        """Lets connections have a further subflow for each tunnel and each endpoint of the host's own,
-        or as many as this kernel takes.
+        """Lets connections have a further subflow for each tunnel and each endpoint of the host's
+        own, or as many as this kernel takes.
         """
         # ip(8) of 2022 has no JSON for MPTCP. The text is the same in all versions.
         words = iproute.run("ip", "mptcp", "limits", "show").split()
@@ -194,8 +196,12 @@ class Membership:
         own = sum("subflow" in endpoint for endpoint in _endpoints())
         for limit in range(own + len(self.tunnels), before, -1):
             self._guardian.will_lower_limit(limit, before)
-            with suppress(RunFailed):
+            try:
                 iproute.run("ip", "mptcp", "limits", "set", "subflows", str(limit))
+            except RunFailed as error:
+                if _TOO_LARGE_LIMIT not in str(error):
+                    raise
+            else:
                 return
 
     def _set_up(self, tunnel: Tunnel) -> None:

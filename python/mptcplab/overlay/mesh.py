@@ -72,9 +72,8 @@ def routes(
     """Returns for each of the nodes a route of sites from it to one exit, the one with the lowest
     total round-trip time.
 
-    `mesh` has the round-trip time of each tunnel that can be used, and `names` the name of each site.
-    Raises SpecError if the policy
-    finds no such routes to any exit.
+    `mesh` has the round-trip time of each tunnel that can be used, and `names` the name of each
+    site. Raises SpecError if the policy finds no such routes to any exit.
     """
     found: list[tuple[int, dict[int, list[int]]]] = []
     refused: SpecError | None = None

@@ -71,8 +71,8 @@ class Titles:
 
 
 def _titles(panels: Sequence[Panel], columns: int, look: Look) -> Titles:
-    """Returns the titles in lines that are no longer than a panel is wide. Their letters are smaller
-    if a word would be.
+    """Returns the titles in lines that are no longer than a panel is wide. Their letters are
+    smaller if a word would be.
     """
     room_in = TITLE_PART * look.width_in / columns
     longest = max((word for panel in panels for word in panel.title.split()), key=len, default="")

@@ -12,8 +12,8 @@ USUAL_PORT = 22
 
 
 class KnownHosts:
-    """What the user's files of known hosts say about one machine, by the names that asyncssh looks for
-    there.
+    """What the user's files of known hosts say about one machine, by the names that asyncssh looks
+    for there.
     """
 
     def __init__(self, options: Any) -> None:
@@ -29,7 +29,9 @@ class KnownHosts:
         self._revoked = exact[2] + plain[2]
 
     def _match(self, names: Iterable[str]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Returns the keys of these names: those of machines, those of authorities, and those revoked."""
+        """Returns the keys of these names: those of machines, those of authorities, and those
+        revoked.
+        """
         import asyncssh
 
         files = list(map(str, self._files))
@@ -40,8 +42,8 @@ class KnownHosts:
         return [], [], []
 
     def is_of_other_types(self, ask: Callable[..., Any]) -> bool:
-        """Returns whether all keys that are known are of types that the machine does not have. `ask`
-        returns the key of the machine of these types, or of any, or None.
+        """Returns whether all keys that are known are of types that the machine does not have.
+        `ask` returns the key of the machine of these types, or of any, or None.
         """
         return bool(self._known) and ask(self._types()) is None and ask() is not None
 

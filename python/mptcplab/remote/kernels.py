@@ -98,8 +98,8 @@ def is_path(wanted: str) -> bool:
 
 @contextmanager
 def files_of(where: str, directory: str, variable: str) -> Iterator[None]:
-    """Converts errors of files to MachineError. `directory` is named if an error names no file, as that
-    of a full disk; `variable` names another directory.
+    """Converts errors of files to MachineError. `directory` is named if an error names no file, as
+    that of a full disk; `variable` names another directory.
     """
     try:
         yield

@@ -95,12 +95,16 @@ class Ssh:
         return {name: value for name, value in given.items() if value is not None}
 
     async def _options(self) -> Any:
-        """Returns the settings for the machine, with those of `~/.ssh/config`, but without its keys."""
+        """Returns the settings for the machine, with those of `~/.ssh/config`, but without its
+        keys.
+        """
         options = _asyncssh().SSHClientConnectionOptions
         return await options.construct(config=(), host=self._host, **self._given(), client_keys=None)
 
     async def _keys(self) -> dict[str, Any]:
-        """Returns the identity files that exist, if only some do: ssh(1) uses these, and asyncssh none."""
+        """Returns the identity files that exist, if only some do: ssh(1) uses these, and asyncssh
+        none.
+        """
         named = (await self._options()).config.get("IdentityFile") or []
         found = [name for name in named if Path(name).expanduser().is_file()]
         return {"client_keys": found, "ignore_encrypted": True} if 0 < len(found) < len(named) else {}
@@ -109,7 +113,9 @@ class Ssh:
         return KnownHosts(_run(self._options()))
 
     def _host_key(self, types: Sequence[str] = ()) -> Any:
-        """Returns the key of the machine, of one of these types if any are given. None if there is none."""
+        """Returns the key of the machine, of one of these types if any are given. None if there is
+        none.
+        """
         return _run(self._host_key_of(types))
 
     async def _host_key_of(self, types: Sequence[str]) -> Any:
@@ -121,8 +127,8 @@ class Ssh:
         return None
 
     def _about_types(self) -> str | None:
-        """Returns that the machine has no host key of a type that is known, if that is why a connection
-        did not begin. A server tells nothing then.
+        """Returns that the machine has no host key of a type that is known, if that is why a
+        connection did not begin. A server tells nothing then.
         """
         if self._connection is None:
             known = self._known_hosts()

@@ -79,12 +79,12 @@ def counters_grid(bundles: Sequence[Bundle]) -> Grid | None:
 
 
 def chance(bundles: Sequence[Bundle]) -> str | None:
-    """Returns how many counters `counters_grid` would list if the kernels did not differ. None for runs
-    on fewer than two kernels.
+    """Returns how many counters `counters_grid` would list if the kernels did not differ. None for
+    runs on fewer than two kernels.
 
     Of n and m runs alike, all of one kernel are above all of the other in 2 of the (n + m over n)
-    orders. Equal values make it rarer, and several pairs of kernels add up at most, so it is an upper
-    limit.
+    orders. Equal values make it rarer, and several pairs of kernels add up at most, so it is an
+    upper limit.
     """
     kernels = kernels_of(bundles)
     if len(kernels) < 2:
@@ -106,8 +106,8 @@ def _varying(found: dict[str, list[dict[str, int]]]) -> list[str]:
 
 
 def changes_grid(bundles: Sequence[Bundle]) -> Grid | None:
-    """Returns the changes upstream that some kernels have and others lack, or that may be so. None for
-    runs on fewer than two versions.
+    """Returns the changes upstream that some kernels have and others lack, or that may be so. None
+    for runs on fewer than two versions.
     """
     kernels = kernels_of(bundles)
     versions = {release: found for release, runs in kernels.items() if (found := version_in(runs[0].record))}

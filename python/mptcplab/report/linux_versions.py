@@ -14,7 +14,8 @@ _RANGE = re.compile(rf"(?:(?P<first>{_VERSION})?\.\.)?(?P<before>{_VERSION})")
 
 
 def version_of(kernel: str) -> Version | None:
-    """Returns (6, 12, 117) of 6.12.117+deb13-cloud-amd64, and (6, 18, 0) of 6.18. None for other texts.
+    """Returns (6, 12, 117) of 6.12.117+deb13-cloud-amd64, and (6, 18, 0) of 6.18. None for other
+    texts.
 
     The release of some of Debian's kernels, as in 6.1.0-50, is not their version, which the text of
     uname(2) has after it: "6.1.0-50-amd64 #1 SMP Debian 6.1.170-1".
@@ -40,8 +41,8 @@ class Versions:
 
 
 def ranges(texts: object) -> tuple[Versions, ...] | None:
-    """Returns the ranges that a table names: a text as ALLOWED says, or a list of them. None for all
-    else.
+    """Returns the ranges that a table names: a text as ALLOWED says, or a list of them. None for
+    all else.
     """
     listed = texts if isinstance(texts, list) else [texts]
     found = [one for text in listed if isinstance(text, str) and (one := _range(text)) is not None]

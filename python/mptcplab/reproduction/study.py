@@ -129,8 +129,8 @@ class Study:
 
 
 def parts(paper: Paper, only: str | None) -> tuple[list[Claim], list[Ranking], list[PublishedTable]]:
-    """Returns the claims, rankings and tables of a paper that ``only`` asks for: a name or a pattern
-    of names, in any case. Raises UsageError if it matches nothing.
+    """Returns the claims, rankings and tables of a paper that ``only`` asks for: a name or a
+    pattern of names, in any case. Raises UsageError if it matches nothing.
     """
     if only is None:
         return list(paper.claims), [], list(paper.tables)

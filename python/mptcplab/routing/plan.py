@@ -91,7 +91,8 @@ def _routes(machine: Machine, interface: Interface, families: set[Family], other
         and route.device not in others
         and (route.destination != DEFAULT or route.device == interface.name)
     ]
-    # A table takes one route for a destination and a metric: of several next hops, that over the interface.
+    # A table takes one route for a destination and a metric: of several next hops, that over the
+    # interface.
     of_table.sort(key=lambda route: route.device != interface.name)
     # Of several default routes of a family, the one that main prefers counts.
     best = {

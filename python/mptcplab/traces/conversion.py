@@ -28,7 +28,9 @@ _BY_ENDING = {
 
 @dataclass(frozen=True)
 class Converted:
-    """The content of each file, and what their format does not keep, and needs in addition, in words."""
+    """The content of each file, and what their format does not keep, and needs in addition, in
+    words.
+    """
 
     contents: dict[Path, str]
     left_out: tuple[str, ...]

@@ -86,8 +86,8 @@ def names() -> list[str]:
 
 
 def resolved(name: str) -> Path:
-    """Returns the file that a command line names: a file, a synthetic trace or a measured one. Raises
-    UnknownTrace for a name without a folder that is none of these.
+    """Returns the file that a command line names: a file, a synthetic trace or a measured one.
+    Raises UnknownTrace for a name without a folder that is none of these.
     """
     if name in synthetic_names():
         return synthetic(name)

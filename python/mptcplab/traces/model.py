@@ -54,8 +54,8 @@ class Trace:
     """One direction of a link over `period_ns`, after which it repeats.
 
     Capacity is a list of opportunities for `opportunity_bytes`, ascending, or of rates in bit/s, or
-    neither. Delays are one-way, in nanoseconds. Losses are probabilities. The first step of each list is at
-    0.
+    neither. Delays are one-way, in nanoseconds. Losses are probabilities. The first step of each
+    list is at 0.
     """
 
     period_ns: int

@@ -44,7 +44,9 @@ class Column:
 
 
 def fits(text: Text) -> bool:
-    """Returns whether the first line is a head: it has a comma or semicolon, and begins with a letter."""
+    """Returns whether the first line is a head: it has a comma or semicolon, and begins with a
+    letter.
+    """
     first = text.rows[0].text
     return ("," in first or ";" in first) and first.lstrip('"')[:1].isalpha()
 
