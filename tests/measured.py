@@ -127,7 +127,7 @@ def measured_member(member: Any, directory: Path, *, on: str = "kernel") -> Meas
 def until_measuring(desk: Path) -> None:
     """Waits until a run has begun."""
     for _ in range(1500):
-        for record in (desk / "results").rglob("samples.arrows"):
+        for record in (desk / "results").rglob("samples.csv"):
             if record.stat().st_size > 5000:
                 return
         time.sleep(0.02)

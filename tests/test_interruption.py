@@ -39,7 +39,7 @@ def running(desk: Path) -> Iterator[subprocess.Popen[str]]:
 
 def wait_for_samples(directory: Path) -> None:
     for _ in range(600):
-        if any(file.stat().st_size > 100_000 for file in directory.rglob("units.arrows")):
+        if any(file.stat().st_size > 100_000 for file in directory.rglob("units.csv")):
             time.sleep(FLUSHED_S)
             return
         time.sleep(0.05)
@@ -71,8 +71,8 @@ def test_a_killed_run_leaves_what_it_wrote(desk: Path, running: subprocess.Popen
     running.communicate()
     bundle = only_bundle(desk)
     assert (bundle.status, bundle.record["why"]) == ("unfinished", None)
-    assert len(_core.read_table(bundle.path / "units.arrows")["unit"]) > 0
-    assert len(_core.read_table(bundle.path / "samples.arrows")["time_ns"]) > 0
+    assert len(_core.read_table(bundle.path / "units.csv")["unit"]) > 0
+    assert len(_core.read_table(bundle.path / "samples.csv")["time_ns"]) > 0
     assert is_refused(mptcplab("report", "results", cwd=desk), 4, "the run was cut off")
     assert mptcplab("check", "results", cwd=desk).status == 4
 
@@ -124,7 +124,7 @@ def test_a_run_that_waits_for_its_twin_can_be_interrupted(desk: Path, running: s
 def test_a_dead_process_is_no_obstacle(desk: Path, running: subprocess.Popen[str]) -> None:
     running.kill()
     running.communicate()
-    for left in desk.rglob("units.arrows"):
+    for left in desk.rglob("units.csv"):
         left.unlink()  # so that the file that is awaited is the second run's
     second = start("run", "long.yaml", cwd=desk)
     wait_for_samples(desk)
@@ -152,10 +152,10 @@ def test_a_full_disk_is_named_and_leaves_what_fits(desk: Path) -> None:
     command = ["unshare", "-m", "sh", "-c", script]
     ended = subprocess.run(command, cwd=desk, env=environment(), capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (4, "")
-    assert "units.arrows: No space left on device" in ended.stderr
+    assert "units.csv: No space left on device" in ended.stderr
     assert "Traceback" not in ended.stderr
     bundle = only_bundle(desk / "kept")
     assert bundle.status == "unfinished"
-    assert len(_core.read_table(bundle.path / "units.arrows")["unit"]) > 0
+    assert len(_core.read_table(bundle.path / "units.csv")["unit"]) > 0
     elsewhere = mptcplab("show", bundle.path / "experiment.json", "--resolved", cwd=desk)
     assert elsewhere.document["name"] == "long"

@@ -4,9 +4,9 @@
 //! Parquet files are excluded, because the reader of the `parquet` crate allocates what a damaged
 //! page claims, up to gigabytes. A bundle contains checksums of its Parquet files.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::{fs, panic};
 
 use experiment::samples::{Column, read_table};
 
@@ -18,19 +18,14 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     } else {
         std::env::temp_dir()
     };
-    place.join(format!("mptcp-fuzz-{}.arrows", std::process::id()))
+    place.join(format!("mptcp-fuzz-{}.csv", std::process::id()))
 });
 
-/// Reads the bytes as an Arrow stream.
+/// Reads the bytes as the CSV file of a run.
 pub fn tables(bytes: &[u8]) {
     let path = FILE.as_path();
     fs::write(path, bytes).expect("room for a file");
-    // `read_table` reports panics of the `arrow-ipc` crate as errors. Their messages would fill the
-    // terminal.
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| ()));
     let read = read_table(path);
-    panic::set_hook(hook);
     fs::remove_file(path).expect("it was just written");
     let rows = read.iter().flatten().map(|(_, column)| rows(column));
     let rows: Vec<_> = rows.collect();
@@ -39,12 +34,12 @@ pub fn tables(bytes: &[u8]) {
 
 fn rows(column: &Column) -> usize {
     match column {
-        Column::Integers(values) => values.values().len(),
-        Column::Floats(values) => values.values().len(),
+        Column::Integers(values) => values.len(),
+        Column::Floats(values) => values.len(),
         Column::Words { codes, words } => {
             let is_known = |code: &i32| usize::try_from(*code).is_ok_and(|code| code < words.len());
-            assert!(codes.values().iter().all(is_known));
-            codes.values().len()
+            assert!(codes.iter().all(is_known));
+            codes.len()
         }
     }
 }

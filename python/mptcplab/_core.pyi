@@ -146,7 +146,7 @@ class Simulation(Run):
         event_queue: str | None = None,
         classes: _Classes = {},
     ) -> None:
-        """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
+        """A run at time 0; creates samples.csv and units.csv in ``directory``.
 
         ``classes`` make a user's own algorithms, by the field that names them and their name there.
         ``event_queue`` is "calendar" or "heap", None the faster one; the result is the same.
@@ -244,14 +244,11 @@ def student_t_quantile(above: float, df: float) -> float:
     """
 
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:
-    """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.
+    """A table whole, from .parquet, or from the .csv of a run that has not ended, of which all whole rows are read.
 
     Numeric columns are numpy arrays (int64 or float64), columns of words are (codes as int32 array, list of words).
     OSError if the file cannot be read, ValueError if it is no table of a run.
     """
-
-def write_parquet(path: str | PathLike[str]) -> None:
-    """Write an .arrows stream, cut off or not, as .parquet beside it."""
 
 def write_columns(path: str | PathLike[str], columns: list[tuple[str, str, list[Any]]]) -> None:
     """Write columns, each (name, "int64", "float64" or "text", values or None), as a Parquet file, whole or not at all.

@@ -74,7 +74,7 @@ def start(desk: Path, out: str = "results", **variables: str) -> subprocess.Pope
 
 def wait_until_measuring(desk: Path, out: str = "results") -> None:
     for _ in range(3000):
-        if any(file.stat().st_size > 5_000 for file in (desk / out).rglob("samples.arrows")):
+        if any(file.stat().st_size > 5_000 for file in (desk / out).rglob("samples.csv")):
             return
         time.sleep(0.01)
     raise TimeoutError("no samples")

@@ -77,7 +77,7 @@ def wait_until_begun(directory: Path, since_ns: int = 0) -> None:
 
 
 def wait_until_measuring(directory: Path) -> None:
-    _wait_for(directory, "samples.arrows", 20_000)
+    _wait_for(directory, "samples.csv", 20_000)
 
 
 def _wait_for(directory: Path, name: str, size: int, since_ns: int = 0) -> None:
@@ -96,7 +96,7 @@ def only_bundle(directory: Path) -> Bundle:
 
 def is_readable(bundle: Bundle) -> bool:
     """Returns whether the existing tables can be read up to the last write."""
-    for table in bundle.path.glob("*.arrows"):
+    for table in bundle.path.glob("*.csv"):
         if table.stat().st_size:
             _core.read_table(table)
     return bool(json.loads((bundle.path / "experiment.json").read_text())["name"])

@@ -188,7 +188,7 @@ def test_links_are_not_followed(browser: TestClient, results: Path) -> None:
     secret.write_text("hidden")
     within = results / "within"
     shutil.copytree(whole, within)
-    (within / "samples.arrows").unlink(missing_ok=True)
+    (within / "samples.csv").unlink(missing_ok=True)
     (within / "captures").mkdir(exist_ok=True)
     (within / "captures" / "x.pcap").symlink_to(secret)
     for name in ("linked", "parent/outside", "within"):

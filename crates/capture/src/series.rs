@@ -1,20 +1,9 @@
 //! Writes a row for every TCP packet to a Parquet file while the capture is read.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-};
-use arrow_schema::{Field, Schema, SchemaRef};
-use experiment::samples::TableError;
+use experiment::samples::{Column, ParquetFile, TableError};
 use experiment::time::seconds;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 
 use crate::analysis::{Kind, Row, Side};
 
@@ -25,10 +14,7 @@ const SIDES: [(Side, &str); 2] = [(Side::Client, "client"), (Side::Server, "serv
 
 /// The file. It appears whole or not at all.
 pub struct SeriesFile {
-    path: PathBuf,
-    unfinished: PathBuf,
-    schema: SchemaRef,
-    writer: ArrowWriter<File>,
+    file: ParquetFile,
     rows: Vec<Row>,
 }
 
@@ -38,20 +24,9 @@ impl SeriesFile {
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, TableError> {
-        let unfinished = path.with_extension("parquet.unfinished");
-        let file = File::create(&unfinished).map_err(|error| TableError::io(path, error))?;
-        let columns = columns_of(&[]);
-        let fields = columns
-            .iter()
-            .map(|(name, values)| Field::new(*name, values.data_type().clone(), false));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties.build()));
+        let columns = columns_of(&[]).map(|(name, values)| (name, values.kind()));
         Ok(Self {
-            path: path.to_owned(),
-            unfinished,
-            schema,
-            writer: writer.map_err(|error| TableError::parquet(path, error))?,
+            file: ParquetFile::create(path, &columns)?,
             rows: Vec::with_capacity(ROWS),
         })
     }
@@ -74,33 +49,25 @@ impl SeriesFile {
     /// Fails if the file cannot be written.
     pub fn finish(mut self) -> Result<(), TableError> {
         self.write()?;
-        let closed = self.writer.close();
-        closed.map_err(|error| TableError::parquet(&self.path, error))?;
-        std::fs::rename(&self.unfinished, &self.path)
-            .map_err(|error| TableError::io(&self.path, error))
+        self.file.finish()
     }
 
     fn write(&mut self) -> Result<(), TableError> {
         let columns = columns_of(&self.rows).map(|(_, values)| values);
         self.rows.clear();
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.to_vec());
-        let written = batch
-            .map_err(ParquetError::from)
-            .and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| TableError::parquet(&self.path, error))
+        self.file.write(&columns)
     }
 }
 
 /// Returns names and values of the columns. An unknown value is NaN.
-fn columns_of(rows: &[Row]) -> [(&'static str, ArrayRef); 13] {
-    let integers = |of: fn(&Row) -> u64| -> ArrayRef {
-        Arc::new(Int64Array::from_iter_values(
-            rows.iter().map(|row| of(row) as i64),
-        ))
+fn columns_of(rows: &[Row]) -> [(&'static str, Column); 13] {
+    let integers = |of: fn(&Row) -> u64| {
+        let values = rows.iter().map(|row| of(row) as i64);
+        Column::Integers(values.collect())
     };
-    let floats = |of: fn(&Row) -> Option<f64>| -> ArrayRef {
+    let floats = |of: fn(&Row) -> Option<f64>| {
         let values = rows.iter().map(|row| of(row).unwrap_or(f64::NAN));
-        Arc::new(Float64Array::from_iter_values(values))
+        Column::Floats(values.collect())
     };
     [
         ("packet", integers(|row| row.packet)),
@@ -130,11 +97,11 @@ fn columns_of(rows: &[Row]) -> [(&'static str, ArrayRef); 13] {
     ]
 }
 
-fn words<T: PartialEq>(rows: &[Row], names: &[(T, &str)], of: impl Fn(&Row) -> T) -> ArrayRef {
+fn words<T: PartialEq>(rows: &[Row], names: &[(T, &str)], of: impl Fn(&Row) -> T) -> Column {
     let code = |row: &Row| names.iter().position(|(value, _)| *value == of(row));
     let codes = rows.iter().map(|row| code(row).unwrap_or_default() as i32);
-    let codes = Int32Array::from_iter_values(codes);
-    let values = StringArray::from_iter_values(names.iter().map(|(_, name)| name));
-    let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(values));
-    Arc::new(column.expect("codes are places in the list of names"))
+    Column::Words {
+        codes: codes.collect(),
+        words: names.iter().map(|(_, name)| (*name).to_owned()).collect(),
+    }
 }

@@ -50,7 +50,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(student::student_t_above, module)?)?;
     module.add_function(wrap_pyfunction!(student::student_t_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
-    module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_columns, module)?)?;
     #[cfg(target_os = "linux")]
     {

@@ -28,7 +28,7 @@ pub(crate) struct LiveRun;
 #[pymethods]
 impl LiveRun {
     /// Builds the hosts and their network, verifies them, and starts at time 0. Creates
-    /// samples.arrows and units.arrows. `classes` are a user's own algorithms for the userspace
+    /// samples.csv and units.csv. `classes` are a user's own algorithms for the userspace
     /// stack, by field and name. Programs run as `caller`: user, group, further groups and
     /// environment. Without one they run as this process. `controller` is the program that controls
     /// switches; an experiment can name another one. `machines` are the machines of its hosts: name,

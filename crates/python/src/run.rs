@@ -119,7 +119,7 @@ pub(crate) struct Simulation;
 
 #[pymethods]
 impl Simulation {
-    /// Creates a run at time 0. Creates samples.arrows and units.arrows in `directory`.
+    /// Creates a run at time 0. Creates samples.csv and units.csv in `directory`.
     ///
     /// `event_queue` is "calendar" or "heap", or None for the faster one. The result is the same.
     /// `classes` are a user's own algorithms, by field and name.

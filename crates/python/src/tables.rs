@@ -16,8 +16,8 @@ fn table_error(error: &TableError) -> PyErr {
     }
 }
 
-/// Reads a table from .parquet or from an .arrows stream. All complete batches of a truncated
-/// stream are read.
+/// Reads a table from .parquet, or from the .csv of a run that has not ended, of which all whole
+/// rows are read.
 ///
 /// Numeric columns become numpy arrays (int64, float64). Columns of words become (codes as an int32
 /// array, list of words).
@@ -29,16 +29,14 @@ pub(crate) fn read_table<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<
     let columns = PyDict::new(py);
     for (name, column) in table {
         match column {
-            Column::Integers(values) => columns.set_item(
-                name,
-                array(py, values.values().inner().as_slice(), "int64")?,
-            )?,
-            Column::Floats(values) => columns.set_item(
-                name,
-                array(py, values.values().inner().as_slice(), "float64")?,
-            )?,
+            Column::Integers(values) => {
+                columns.set_item(name, array(py, &values, i64::to_ne_bytes, "int64")?)?
+            }
+            Column::Floats(values) => {
+                columns.set_item(name, array(py, &values, f64::to_ne_bytes, "float64")?)?
+            }
             Column::Words { codes, words } => {
-                let codes = array(py, codes.values().inner().as_slice(), "int32")?;
+                let codes = array(py, &codes, i32::to_ne_bytes, "int32")?;
                 columns.set_item(name, (codes, words))?;
             }
         }
@@ -46,21 +44,24 @@ pub(crate) fn read_table<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<
     Ok(columns)
 }
 
-/// Returns a writable array over a copy of the bytes.
-fn array<'py>(py: Python<'py>, bytes: &[u8], dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+/// Returns a writable array of values of `BYTES` bytes.
+fn array<'py, T: Copy, const BYTES: usize>(
+    py: Python<'py>,
+    values: &[T],
+    to_bytes: fn(T) -> [u8; BYTES],
+    dtype: &str,
+) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
-    if bytes.is_empty() {
+    if values.is_empty() {
         return numpy.call_method1("empty", (0, dtype));
     }
-    numpy.call_method1("frombuffer", (PyByteArray::new(py, bytes), dtype))
-}
-
-/// Writes an .arrows stream, truncated or not, as .parquet beside it.
-#[pyfunction]
-pub(crate) fn write_parquet(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| samples::write_parquet(&path))
-        .map_err(|error| table_error(&error))?;
-    Ok(())
+    let bytes = PyByteArray::new_with(py, values.len() * BYTES, |bytes| {
+        for (place, value) in bytes.chunks_exact_mut(BYTES).zip(values) {
+            place.copy_from_slice(&to_bytes(*value));
+        }
+        Ok(())
+    })?;
+    numpy.call_method1("frombuffer", (bytes, dtype))
 }
 
 /// Writes columns as a Parquet file. A column is (name, "int64", "float64" or "text", values or
@@ -74,8 +75,8 @@ pub(crate) fn write_columns(
     let columns = columns
         .into_iter()
         .map(|(name, kind, values)| Ok((name, values_of(&kind, &values)?)))
-        .collect::<PyResult<_>>()?;
-    py.detach(|| samples::write_columns(&path, columns))
+        .collect::<PyResult<Vec<_>>>()?;
+    py.detach(|| samples::write_columns(&path, &columns))
         .map_err(|error| table_error(&error))
 }
 

@@ -186,7 +186,7 @@ fn arrived(directory: &std::path::Path) -> Vec<f64> {
     let Some((_, Column::Integers(sent))) = sent else {
         panic!("other columns");
     };
-    let mut sent: Vec<f64> = sent.iter().flatten().map(|time| time as f64).collect();
+    let mut sent: Vec<f64> = sent.iter().map(|time| *time as f64).collect();
     sent.sort_by(f64::total_cmp);
     sent
 }

@@ -74,7 +74,7 @@ pub struct Controlling<'a> {
 
 impl LiveRun {
     /// Builds hosts and links, verifies them, and starts the run at time 0. The userspace stack
-    /// takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in
+    /// takes its algorithms from `registry`. The tables are `samples.csv` and `units.csv` in
     /// `directory`; captures are in its folder `captures`. Programs and controllers have the rights
     /// of `caller`, without one those of this process. `machines` are connections to the machines of
     /// the experiment.

@@ -88,7 +88,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Creates a run at time 0. Its tables are `samples.arrows` and `units.arrows` in `directory`.
+    /// Creates a run at time 0. Its tables are `samples.csv` and `units.csv` in `directory`.
     ///
     /// # Errors
     /// Fails if the simulator cannot run the experiment, or if a table or capture cannot be

@@ -28,8 +28,9 @@ from mptcplab.results.tables import Keep, Samples, Table, Units
 
 SCHEMA = "mptcplab/run/1"
 RUN, EXPERIMENT, SAMPLES, UNITS = "run.json", "experiment.json", "samples", "units"
-#: The files that every run writes beside its record.
-WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("arrows", "parquet")))
+#: The files that every run writes beside its record. An older version wrote .arrows, which its
+#: interrupted runs still have.
+WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("csv", "parquet", "arrows")))
 #: Folders that only some runs have: packet captures, output of programs, files of user code.
 FOLDERS = ("captures", "programs", CODE := "code")
 LONGEST_NAME_BYTES = 255
@@ -314,7 +315,7 @@ class Bundle:
         if self.record["result"] is None and self.status == "failed":
             raise BundleError(f"{self.path}: the run failed: {self.record['why']}")
         if self.record["result"] is None:
-            raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .arrows tables as they are")
+            raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .csv tables as they are")
         if self._data is not None and keep is None:
             return self._data
         self.verify()

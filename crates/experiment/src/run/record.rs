@@ -31,7 +31,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Creates the record of a run at time 0. Its tables are `samples.arrows` and `units.arrows` in
+    /// Creates the record of a run at time 0. Its tables are `samples.csv` and `units.csv` in
     /// `directory`.
     ///
     /// # Errors

@@ -1,103 +1,196 @@
-//! Writes an Arrow IPC stream to a file.
+//! The tables of a run while it lasts: CSV, to which whole rows are appended.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, Read, Seek, SeekFrom, Take};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::str;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
-use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use csv::{ByteRecord, Reader, Writer};
 
 use super::TableError;
+use super::columns::{Column, Growing, Kind, Table};
+use super::parquet_file::ParquetFile;
 
-/// Returns a column with a name and a type.
-pub(super) fn column(name: &str, data_type: DataType) -> Field {
-    Field::new(name, data_type, false)
-}
+/// The name and the kind of each column.
+pub(super) type Head = [(&'static str, Kind)];
 
-/// Returns the type of a column of words. Each distinct word is stored once.
-pub(super) fn words_type() -> DataType {
-    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-}
+/// Number of rows that are in memory at once.
+pub(super) const ROWS_PER_BATCH: usize = 1 << 16;
 
-/// The words that a column can hold. Words are only added, so that a code means the same word in
-/// every batch.
-pub(super) struct Words {
-    words: Vec<String>,
-    /// The array shared by batches. `None` if a word was added since it was built.
-    array: Option<ArrayRef>,
-}
-
-impl Words {
-    pub(super) fn new<T: AsRef<str>>(words: &[T]) -> Self {
-        let words = words.iter().map(|word| word.as_ref().to_owned()).collect();
-        Self { words, array: None }
-    }
-
-    /// Adds a word and returns its code.
-    pub(super) fn add(&mut self, word: &str) -> usize {
-        self.array = None;
-        self.words.push(word.to_owned());
-        self.words.len() - 1
-    }
-
-    /// Returns a column of codes, which are indices into the list of words.
-    pub(super) fn column(&mut self, codes: Vec<i32>) -> Result<ArrayRef, ArrowError> {
-        let codes = Int32Array::from(codes);
-        let words = self
-            .array
-            .get_or_insert_with(|| Arc::new(StringArray::from_iter_values(&self.words)));
-        let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::clone(words))?;
-        Ok(Arc::new(column))
-    }
-}
-
-/// A file to which whole record batches are appended.
+/// A CSV file to which rows are appended.
 pub(super) struct TableStream {
     path: PathBuf,
-    schema: SchemaRef,
-    writer: StreamWriter<BufWriter<File>>,
+    head: &'static Head,
+    writer: Writer<File>,
 }
 
 impl TableStream {
-    /// Creates the file and writes the schema.
-    pub(super) fn create(path: &Path, columns: Vec<Field>) -> Result<Self, TableError> {
-        let schema = Arc::new(Schema::new(columns));
+    /// Creates the file and writes the names of the columns.
+    pub(super) fn create(path: &Path, head: &'static Head) -> Result<Self, TableError> {
         let file = File::create(path).map_err(|error| TableError::io(path, error))?;
-        let writer = StreamWriter::try_new(BufWriter::new(file), &schema);
         let mut stream = Self {
             path: path.to_owned(),
-            schema,
-            writer: writer.map_err(|error| TableError::arrow(path, error))?,
+            head,
+            writer: Writer::from_writer(file),
         };
+        let written = stream
+            .writer
+            .write_record(head.iter().map(|(name, _)| name));
+        written.map_err(|error| TableError::csv(path, error))?;
         stream.flush()?;
         Ok(stream)
     }
 
-    /// Appends a batch and hands it to the operating system, so that it survives the end of the
+    /// Appends rows and hands them to the operating system, so that they survive the end of the
     /// process.
-    pub(super) fn append(
-        &mut self,
-        columns: Result<Vec<ArrayRef>, ArrowError>,
-    ) -> Result<(), TableError> {
-        let written = columns
-            .and_then(|columns| RecordBatch::try_new(Arc::clone(&self.schema), columns))
-            .and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| TableError::arrow(&self.path, error))?;
+    pub(super) fn append(&mut self, columns: &[Column]) -> Result<(), TableError> {
+        let rows = columns.first().map_or(0, Column::rows);
+        let written = (0..rows).try_for_each(|row| self.append_row(columns, row));
+        written.map_err(|error| TableError::csv(&self.path, error))?;
         self.flush()
     }
 
-    /// Writes the end of the stream and returns the path of the file.
-    pub(super) fn finish(mut self) -> Result<PathBuf, TableError> {
-        let finished = self.writer.finish();
-        finished.map_err(|error| TableError::arrow(&self.path, error))?;
-        Ok(self.path)
+    /// Writes the rows of the file and then `last` to a Parquet file beside it, and removes it.
+    ///
+    /// The Parquet file appears whole or not at all. If it does not, this file has all rows.
+    pub(super) fn finish(mut self, last: &[Column]) -> Result<(), TableError> {
+        if let Err(error) = self.convert(last) {
+            // What stands in the way of the Parquet file may also stand in the way of this one. The
+            // first error is the one to report.
+            let _ = self.append(last);
+            return Err(error);
+        }
+        std::fs::remove_file(&self.path).map_err(|error| TableError::io(&self.path, error))
+    }
+
+    fn append_row(&mut self, columns: &[Column], row: usize) -> Result<(), csv::Error> {
+        for column in columns {
+            match column {
+                Column::Integers(values) => self.writer.write_field(values[row].to_string())?,
+                // Debug has the fewest digits from which the same number is read again, and an
+                // exponent where they are many.
+                Column::Floats(values) => self.writer.write_field(format!("{:?}", values[row]))?,
+                Column::Words { codes, words } => {
+                    self.writer.write_field(&words[codes[row] as usize])?
+                }
+            }
+        }
+        self.writer.write_record(None::<&[u8]>)
+    }
+
+    fn convert(&self, last: &[Column]) -> Result<(), TableError> {
+        let mut parquet = ParquetFile::create(&self.path.with_extension("parquet"), self.head)?;
+        let mut rows = StreamedRows::open(&self.path)?;
+        while let Some(columns) = rows.next_columns(ROWS_PER_BATCH)? {
+            parquet.write(&columns)?;
+        }
+        parquet.write(last)?;
+        parquet.finish()
     }
 
     fn flush(&mut self) -> Result<(), TableError> {
         let flushed = self.writer.flush();
-        flushed.map_err(|error| TableError::arrow(&self.path, error))
+        flushed.map_err(|error| TableError::io(&self.path, error))
     }
+}
+
+/// Reads all whole rows of a stream.
+pub(super) fn read_stream(path: &Path) -> Result<Table, TableError> {
+    let mut rows = StreamedRows::open(path)?;
+    let columns = rows.next_columns(usize::MAX)?;
+    let columns = columns.unwrap_or_else(|| no_rows(rows.head));
+    let names = rows.head.iter().map(|(name, _)| (*name).to_owned());
+    Ok(names.zip(columns).collect())
+}
+
+fn no_rows(head: &Head) -> Vec<Column> {
+    let columns = head.iter().map(|(_, kind)| Growing::new(*kind).finish());
+    columns.collect()
+}
+
+/// The whole rows of a stream. The row that was being written when the process was killed is not
+/// one of them.
+struct StreamedRows {
+    path: PathBuf,
+    head: &'static Head,
+    reader: Reader<Take<File>>,
+}
+
+impl StreamedRows {
+    fn open(path: &Path) -> Result<Self, TableError> {
+        let file = File::open(path).and_then(whole_lines);
+        let mut reader = Reader::from_reader(file.map_err(|error| TableError::io(path, error))?);
+        let names = reader.byte_headers();
+        let names = names.map_err(|error| TableError::csv(path, error))?;
+        let mut heads = super::tables::HEADS.into_iter();
+        let head = heads.find(|head| head.iter().map(|(name, _)| name.as_bytes()).eq(names));
+        let head = head.ok_or_else(|| TableError::NoTable {
+            path: path.to_owned(),
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            head,
+            reader,
+        })
+    }
+
+    /// Reads the next rows, `at_most` of them, or returns `None` at the end.
+    fn next_columns(&mut self, at_most: usize) -> Result<Option<Vec<Column>>, TableError> {
+        let columns = self.head.iter().map(|(_, kind)| Growing::new(*kind));
+        let mut columns: Vec<_> = columns.collect();
+        let mut row = ByteRecord::new();
+        let mut rows = 0;
+        while rows < at_most && self.read_row(&mut row)? {
+            for ((field, column), (name, _)) in row.iter().zip(&mut columns).zip(self.head) {
+                push(column, field).ok_or_else(|| self.wrong_field(name, field, &row))?;
+            }
+            rows += 1;
+        }
+        Ok((rows > 0).then(|| columns.into_iter().map(Growing::finish).collect()))
+    }
+
+    fn read_row(&mut self, row: &mut ByteRecord) -> Result<bool, TableError> {
+        let read = self.reader.read_byte_record(row);
+        read.map_err(|error| TableError::csv(&self.path, error))
+    }
+
+    fn wrong_field(&self, column: &'static str, field: &[u8], row: &ByteRecord) -> TableError {
+        TableError::Field {
+            path: self.path.clone(),
+            line: row.position().map_or(0, csv::Position::line),
+            column,
+            found: String::from_utf8_lossy(field).into_owned(),
+        }
+    }
+}
+
+/// Appends a field to its column, if it is of its kind.
+fn push(column: &mut Growing, field: &[u8]) -> Option<()> {
+    let field = str::from_utf8(field).ok()?;
+    match column {
+        Growing::Integers(values) => values.push(field.parse().ok()?),
+        Growing::Floats(values) => values.push(field.parse().ok()?),
+        Growing::Words(words) => words.push(field),
+    }
+    Some(())
+}
+
+/// Returns the part of a file that ends with its last line break.
+fn whole_lines(mut file: File) -> io::Result<Take<File>> {
+    const BLOCK: u64 = 4096;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut block = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        block.clear();
+        (&file).take(end - start).read_to_end(&mut block)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            end = start + at as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file.take(end))
 }

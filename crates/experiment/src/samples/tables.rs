@@ -1,25 +1,39 @@
 //! The two tables of a run: samples and data units.
 
+use std::mem::take;
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array};
-use arrow_schema::{ArrowError, DataType};
 use serde::{Deserialize, Serialize};
 
 use super::TableError;
-use super::parquet_file::write_parquet;
-use super::stream::{TableStream, Words, column, words_type};
+use super::columns::{Column, Kind};
+use super::stream::{Head, ROWS_PER_BATCH, TableStream};
 use crate::time::Nanos;
 
-/// Number of rows after which a batch is written even if it is not yet due.
-const ROWS_PER_BATCH: usize = 1 << 16;
+/// The columns of the tables.
+pub(super) const HEADS: [&Head; 2] = [SAMPLES, UNITS];
+
+const SAMPLES: &Head = &[
+    ("time_ns", Kind::Integers),
+    ("entity", Kind::Words),
+    ("metric", Kind::Words),
+    ("value", Kind::Floats),
+];
+
+const UNITS: &Head = &[
+    ("flow", Kind::Words),
+    ("unit", Kind::Integers),
+    ("bytes", Kind::Integers),
+    ("sent_ns", Kind::Integers),
+    ("received_ns", Kind::Integers),
+    ("delivered_ns", Kind::Integers),
+];
 
 /// Table `samples` with the columns time, entity, metric and value. Counters are cumulative.
 pub struct SampleTable {
     stream: TableStream,
-    entities: Words,
-    metrics: Words,
+    entities: Vec<String>,
+    metrics: Vec<String>,
     time_ns: Vec<i64>,
     entity: Vec<i32>,
     metric: Vec<i32>,
@@ -27,21 +41,15 @@ pub struct SampleTable {
 }
 
 impl SampleTable {
-    /// Creates `samples.arrows` in `directory`. `metrics` lists all metrics that rows can name.
+    /// Creates `samples.csv` in `directory`. `metrics` lists all metrics that rows can name.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn create(directory: &Path, metrics: &[&str]) -> Result<Self, TableError> {
-        let columns = vec![
-            column("time_ns", DataType::Int64),
-            column("entity", words_type()),
-            column("metric", words_type()),
-            column("value", DataType::Float64),
-        ];
         Ok(Self {
-            stream: TableStream::create(&directory.join("samples.arrows"), columns)?,
-            entities: Words::new::<&str>(&[]),
-            metrics: Words::new(metrics),
+            stream: TableStream::create(&directory.join("samples.csv"), SAMPLES)?,
+            entities: Vec::new(),
+            metrics: metrics.iter().map(|metric| (*metric).to_owned()).collect(),
             time_ns: Vec::new(),
             entity: Vec::new(),
             metric: Vec::new(),
@@ -51,14 +59,15 @@ impl SampleTable {
 
     /// Adds an entity and returns its index.
     pub fn add_entity(&mut self, name: &str) -> usize {
-        self.entities.add(name)
+        self.entities.push(name.to_owned());
+        self.entities.len() - 1
     }
 
     /// Adds a row. `entity` is an index returned by [`Self::add_entity`], `metric` one into the list
     /// given to [`Self::create`].
     ///
     /// # Errors
-    /// Fails if a full batch cannot be written.
+    /// Fails if rows that fill the memory for them cannot be written.
     pub fn push(
         &mut self,
         time: Nanos,
@@ -85,26 +94,26 @@ impl SampleTable {
             return Ok(());
         }
         let columns = self.take_columns();
-        self.stream.append(columns)
+        self.stream.append(&columns)
     }
 
-    /// Writes the remaining rows, converts the table to `samples.parquet` and removes
-    /// `samples.arrows`.
+    /// Writes the whole table to `samples.parquet` and removes `samples.csv`.
     ///
     /// # Errors
-    /// Fails if a file cannot be written. The other file is then left as it is.
+    /// Fails if a file cannot be written. All rows are then in `samples.csv`, if that can be
+    /// written.
     pub fn finish(mut self) -> Result<(), TableError> {
-        self.flush()?;
-        finish(self.stream)
+        let columns = self.take_columns();
+        self.stream.finish(&columns)
     }
 
-    fn take_columns(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
-        Ok(vec![
-            integers(&mut self.time_ns),
-            self.entities.column(std::mem::take(&mut self.entity))?,
-            self.metrics.column(std::mem::take(&mut self.metric))?,
-            Arc::new(Float64Array::from(std::mem::take(&mut self.value))),
-        ])
+    fn take_columns(&mut self) -> [Column; SAMPLES.len()] {
+        [
+            Column::Integers(take(&mut self.time_ns)),
+            words(&mut self.entity, &self.entities),
+            words(&mut self.metric, &self.metrics),
+            Column::Floats(take(&mut self.value)),
+        ]
     }
 }
 
@@ -128,24 +137,21 @@ pub struct Unit {
 /// Table `units`: one row for each delivered data unit.
 pub struct UnitTable {
     stream: TableStream,
-    flows: Words,
+    flows: Vec<String>,
     flow: Vec<i32>,
     /// The columns unit, bytes, sent, received and delivered.
     integers: [Vec<i64>; 5],
 }
 
 impl UnitTable {
-    /// Creates `units.arrows` in `directory`.
+    /// Creates `units.csv` in `directory`.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn create(directory: &Path, flows: &[String]) -> Result<Self, TableError> {
-        let names = ["unit", "bytes", "sent_ns", "received_ns", "delivered_ns"];
-        let numbers = names.map(|name| column(name, DataType::Int64));
-        let columns = std::iter::once(column("flow", words_type())).chain(numbers);
         Ok(Self {
-            stream: TableStream::create(&directory.join("units.arrows"), columns.collect())?,
-            flows: Words::new(flows),
+            stream: TableStream::create(&directory.join("units.csv"), UNITS)?,
+            flows: flows.to_vec(),
             flow: Vec::new(),
             integers: Default::default(),
         })
@@ -154,7 +160,7 @@ impl UnitTable {
     /// Adds a row.
     ///
     /// # Errors
-    /// Fails if a full batch cannot be written.
+    /// Fails if rows that fill the memory for them cannot be written.
     pub fn push(&mut self, unit: Unit) -> Result<(), TableError> {
         let values = [
             unit.unit,
@@ -181,28 +187,29 @@ impl UnitTable {
         if self.flow.is_empty() {
             return Ok(());
         }
-        let flows = self.flows.column(std::mem::take(&mut self.flow));
-        let numbers = self.integers.iter_mut().map(integers);
-        self.stream
-            .append(flows.map(|flows| std::iter::once(flows).chain(numbers).collect()))
+        let columns = self.take_columns();
+        self.stream.append(&columns)
     }
 
-    /// Writes the remaining rows, converts the table to `units.parquet` and removes `units.arrows`.
+    /// Writes the whole table to `units.parquet` and removes `units.csv`.
     ///
     /// # Errors
-    /// Fails if a file cannot be written. The other file is then left as it is.
+    /// Fails if a file cannot be written. All rows are then in `units.csv`, if that can be written.
     pub fn finish(mut self) -> Result<(), TableError> {
-        self.flush()?;
-        finish(self.stream)
+        let columns = self.take_columns();
+        self.stream.finish(&columns)
+    }
+
+    fn take_columns(&mut self) -> Vec<Column> {
+        let flows = words(&mut self.flow, &self.flows);
+        let integers = self.integers.iter_mut().map(take).map(Column::Integers);
+        std::iter::once(flows).chain(integers).collect()
     }
 }
 
-fn integers(values: &mut Vec<i64>) -> ArrayRef {
-    Arc::new(Int64Array::from(std::mem::take(values)))
-}
-
-fn finish(stream: TableStream) -> Result<(), TableError> {
-    let path = stream.finish()?;
-    write_parquet(&path)?;
-    std::fs::remove_file(&path).map_err(|error| TableError::io(&path, error))
+fn words(codes: &mut Vec<i32>, words: &[String]) -> Column {
+    Column::Words {
+        codes: take(codes),
+        words: words.to_vec(),
+    }
 }

@@ -226,7 +226,7 @@ fn samples(directory: &Path) -> Vec<(u64, String, String, f64)> {
         panic!("columns of samples: {table:?}");
     };
     let words = entities_of(entities).into_iter().zip(entities_of(metrics));
-    let rows = times.values().iter().zip(words).zip(values.values());
+    let rows = times.iter().zip(words).zip(values);
     rows.map(|((time, (entity, metric)), value)| (*time as u64, entity, metric, *value))
         .collect()
 }
@@ -236,7 +236,6 @@ fn entities_of(column: &Column) -> Vec<String> {
         panic!("no words: {column:?}")
     };
     codes
-        .values()
         .iter()
         .map(|code| words[*code as usize].clone())
         .collect()
@@ -246,7 +245,7 @@ fn entities_of(column: &Column) -> Vec<String> {
 fn units(directory: &Path) -> Vec<Vec<i64>> {
     let table = read_table(&directory.join("units.parquet")).expect("units");
     let columns = table.iter().filter_map(|(_, column)| match column {
-        Column::Integers(values) => Some(values.values().to_vec()),
+        Column::Integers(values) => Some(values.clone()),
         _ => None,
     });
     let columns: Vec<_> = columns.collect();
