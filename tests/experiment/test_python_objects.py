@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import mptcplab
 import pytest
 from mptcplab.errors import SpecError
 from mptcplab.experiment import Event, Experiment, Flow, Link, Queue, members
+from mptcplab.experiment.base import Model
 
 ENDS = ("client.wlan0", "server.eth0")
 
@@ -50,3 +51,24 @@ def test_the_package_offers_its_names_lazily() -> None:
         mptcplab.nothing  # noqa: B018
     code = "import sys, mptcplab; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def models(model: type[Model]) -> Iterator[type[Model]]:
+    for one in model.__subclasses__():
+        yield one
+        yield from models(one)
+
+
+def defaults() -> Iterator[Model]:
+    """All defaults that are models or lists of models."""
+    for model in models(Model):
+        for field in model.model_fields.values():
+            given = field.default if isinstance(field.default, list) else [field.default]
+            yield from (value for value in given if isinstance(value, Model))
+
+
+def test_defaults_are_what_a_description_that_writes_them_has() -> None:
+    found = list(defaults())
+    assert len(found) > 8
+    for value in found:
+        assert type(value).model_validate(value.dumped()) == value

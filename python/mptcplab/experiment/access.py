@@ -19,7 +19,7 @@ _CELLULAR_DELAY = Duration("20ms")
 _LEO_DELAY = Duration("2.5ms")
 
 #: Bytes in flight on LTE exceed 1200 kB (Huang, SIGCOMM 2013, section 4).
-_CELLULAR_QUEUE = Queue(limit=QueueLimit("1500kB"))
+_CELLULAR_QUEUE = Queue.default(limit=QueueLimit("1500kB"))
 
 #: The queue of a dish holds what the median rate carries in this many milliseconds. Assumed.
 _LEO_QUEUE_MS = 60

@@ -10,7 +10,7 @@ import itertools
 import textwrap
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -69,6 +69,13 @@ class Model(BaseModel):
         # The validation of a model inside another one then does not call `__init__`, which would
         # lose the path above an error.
         __init__.__pydantic_base_init__ = True
+
+    @classmethod
+    def default(cls, **fields: Any) -> Self:
+        """Makes a value that is used as a default. It is not validated, because validation would
+        build the schema of the class whenever its module is imported.
+        """
+        return cast("Self", cls.model_construct(**fields))
 
     @classmethod
     def field_names(cls) -> list[str]:

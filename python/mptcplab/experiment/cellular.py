@@ -129,14 +129,14 @@ _SIGNAL_MDB = 5000
 #: on 4G). Gaps: LTE, from the request to success 19 to 72 ms (M2HO); NSA, MSSN (INFOCOM 2023),
 #: median 0.6 s and p90 5 s.
 _DRIVING: dict[Generation, Cells] = {
-    "lte": Cells(every=Duration("17s")),
-    "nsa": Cells(every=Duration("17s"), gap=Duration("600ms"), spread=1.65),
-    "sa": Cells(every=Duration("17s")),
+    "lte": Cells.default(every=Duration("17s")),
+    "nsa": Cells.default(every=Duration("17s"), gap=Duration("600ms"), spread=1.65),
+    "sa": Cells.default(every=Duration("17s")),
 }
 
 #: Changes between 4G and 5G of an NSA device that drives: 6 to 9 s apart in the runs of the SIGCOMM
 #: 2021 set. Gap and rate are assumed.
-_DRIVING_LEG = NrLeg(every=Duration("7.5s"))
+_DRIVING_LEG = NrLeg.default(every=Duration("7.5s"))
 
 
 def resolved(name: str, cellular: Cellular) -> form.AccessCellular:

@@ -73,12 +73,12 @@ class Control(Model):
     ] = "delay"
     """The cost of a link, the same in both directions: its delay, 1 for every link, or the given
     weight (1 for links without one)."""
-    policy: Policy = Policy(name="shortest")
+    policy: Policy = Policy.default(name="shortest")
     """The policy for flows that do not name one."""
     srlg: dict[Name, Annotated[list[str], Field(min_length=1)]] = Field(
         {}, description="groups of links that fail together, by name", examples=[{"tunnel": ["uk-de", "uk-nl"]}]
     )
-    recovery: Recovery = Recovery(name="none")
+    recovery: Recovery = Recovery.default(name="none")
     """What happens below the transport when a link fails."""
     install: Annotated[Literal["proactive", "reactive"], UsesByValue("install")] = "proactive"
     """When switches get the entries of a flow: before the run, or when its first packet arrives."""

@@ -165,9 +165,9 @@ class Experiment(Model):
     """A model of failures, which generates further events."""
     events: list[Event] = []
     """Changes during the run."""
-    measure: Measure = Measure()
+    measure: Measure = Measure.default()
     """What is recorded during the run."""
-    vary: Vary | Literal["none"] = Vary()
+    vary: Vary | Literal["none"] = Vary.default()
     """What differs between seeds. With `none`, repetitions are identical unless something else is
     random.
     """

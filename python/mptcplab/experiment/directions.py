@@ -79,7 +79,7 @@ def resolved(
         "delay_ns": _delay(link, side),
         "jitter_ns": int(pick(link.jitter, side, Duration(0))),
         "reorder": pick(link.reorder, side, False),
-        "loss": loss(pick(link.loss, side, Loss(probability=Probability(0)))),
+        "loss": loss(pick(link.loss, side, Loss.default(probability=Probability(0)))),
         "loss_at": loss_at,
         "queue": HOST_QUEUE.copy(),
         "trace": over_time,

@@ -79,7 +79,7 @@ class FlowPaths:
         self._media = {name: medium.rate for name, medium in experiment.media.items()}
         self._mtu = {name: int(link.mtu) for name, link in experiment.links.items()}
         self._all_pairs = experiment.reachability == "all_pairs"
-        control = experiment.control or Control()
+        control = experiment.control or Control.default()
         self.switched = SwitchedPaths(network, control, costs_of_links(control, links))
 
     def with_paths(self, single: SingleFlow) -> form.Flow:

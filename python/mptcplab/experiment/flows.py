@@ -344,15 +344,15 @@ class Flow(Model):
     """The end of the flow that opens the connection. Only that host opens subflows."""
     transport: Annotated[Literal["udp", "tcp", "mptcp"], UsesByValue("transport")] = "mptcp"
     """The transport protocol."""
-    app: App = App(bulk=Bulk())
+    app: App = App.default(bulk=Bulk.default())
     """The application that sends the data."""
-    cc: Annotated[list[CongestionControl], ONE_OR_MORE, Field(min_length=1)] = [CongestionControl(name="cubic")]
+    cc: Annotated[list[CongestionControl], ONE_OR_MORE, Field(min_length=1)] = [CongestionControl.default(name="cubic")]
     """Congestion control: one, or a list in order of preference. Using an entry other than the
     first is recorded as a substitution."""
-    scheduler: Annotated[list[Scheduler], ONE_OR_MORE, Field(min_length=1)] = [Scheduler(name="kernel_default")]
+    scheduler: Annotated[list[Scheduler], ONE_OR_MORE, Field(min_length=1)] = [Scheduler.default(name="kernel_default")]
     """Packet scheduler: one, or a list in order of preference."""
     path_manager: Annotated[list[PathManager], ONE_OR_MORE, Field(min_length=1)] = [
-        PathManager(name="kernel_endpoints")
+        PathManager.default(name="kernel_endpoints")
     ]
     """Path manager, which decides which subflows are opened: one, or a list in
     order of preference.

@@ -64,7 +64,7 @@ class Dumbbell(Model):
     """Number of hosts on the right."""
     bottleneck: LinkSettings
     """The link in the middle."""
-    access: LinkSettings = LinkSettings()
+    access: LinkSettings = LinkSettings.default()
     """The links that connect the hosts to the routers. Each has the name of its host."""
 
 
@@ -89,7 +89,7 @@ class Attachment(LinkSettings):
     """Kind of the nodes."""
     attach: Annotated[int, Field(ge=1, le=8)] = 1
     """Number of interfaces that connect each host to its node: eth0, eth1 .."""
-    access: LinkSettings = LinkSettings()
+    access: LinkSettings = LinkSettings.default()
     """The links HOST-eth0 .. of the hosts."""
 
 

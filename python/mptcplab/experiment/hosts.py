@@ -137,7 +137,9 @@ class HostJitter(Model):
 #: Times from the arrival of data to the departure of its acknowledgment on Linux 6.18, less the
 #: smallest time (docs/guide/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th
 #: percentile.
-LINUX_JITTER = HostJitter(p50=Duration("20us"), p90=Duration("50us"), p99=Duration("140us"), max=Duration("350us"))
+LINUX_JITTER = HostJitter.default(
+    p50=Duration("20us"), p90=Duration("50us"), p99=Duration("140us"), max=Duration("350us")
+)
 
 
 class Host(Model):
@@ -186,7 +188,7 @@ class Host(Model):
     """Random time that the host takes to handle a packet, and by which its timers are late.
     `linux`: as on a Linux host (in real time, the time that the machine itself takes). `none`: no
     such time. Otherwise: times with the given quantiles."""
-    behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset=DEFAULT)]
+    behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour.default(preset=DEFAULT)]
     """How the stack handles failures: one behaviour, or a list in order of preference. Using an
     entry other than the first is recorded as a substitution."""
     interfaces: dict[Name, Interface] = {}

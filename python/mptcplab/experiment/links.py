@@ -173,14 +173,14 @@ class LinkSettings(Model):
     `reorder` is true."""
     reorder: BoolPerDirection = False
     """Whether jitter may change the order of packets."""
-    loss: LossPerDirection = Field(Loss(probability=Probability(0)), examples=["0.1%"])
+    loss: LossPerDirection = Field(Loss.default(probability=Probability(0)), examples=["0.1%"])
     """Random loss, in addition to drops by the queue."""
     loss_at: PlacePerDirection | None = None
     """Where packets are lost: `ingress` is before the queue; `egress` is after the serializer, so a
     lost packet has used the link. The default is `egress` on a medium and in a direction that
     begins at a host with `first_hop: host`, and `ingress` otherwise.
     """
-    queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
+    queue: QueuePerDirection = Field(Queue.default(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
     """The queue before the serializer. It has no effect in a direction that begins at a host with
     `first_hop: host`, because packets wait in that host."""
     bdp_rtt: Duration | None = None
