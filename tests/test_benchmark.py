@@ -4,6 +4,7 @@ page and JSON.
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -109,6 +110,11 @@ def test_the_command_gives_a_table_a_page_and_json(tmp_path: Path) -> None:
     assert "User code: " in page
     table = mptcplab(*arguments, cwd=tmp_path).out.splitlines()
     assert [line.split()[0] for line in table[1 : 1 + len(measures)]] == [one.scenario for one in measures]
+    first, *_ = csv.DictReader(mptcplab(*arguments, "--table", "csv", cwd=tmp_path).out.splitlines())
+    own = next(one for one in document["measures"][0]["values"] if one["algorithm"] == document["algorithm"])
+    assert (first["unit"], float(first["newcomer"]), int(first["place"])) == ("bit/s", own["median"], own["place"])
+    bounds = [float(first["of best low"]), float(first["of best high"])]
+    assert (float(first["of best"]), bounds) == (own["ratio"]["value"], own["ratio"]["interval"])
 
 
 def test_a_newcomer_that_fails_has_no_place_and_the_reason_is_told(tmp_path: Path) -> None:

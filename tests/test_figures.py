@@ -4,6 +4,7 @@ publications.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -225,11 +226,49 @@ def test_references_are_those_of_the_algorithms_that_ran(tmp_path: Path) -> None
             "\\begin{tabular}{lr}\n\\hline\na\\_b & 50 \\% \\\\\n\\hline\nx & -- \\\\\n\\hline\n\\end{tabular}\n",
         ),
         ("markdown", "| a_b | 50 % |\n| --- | ---: |\n| x | \N{EN DASH} |\n"),
-        ("csv", "a_b,50 %\nx,\N{EN DASH}\n"),
+        ("csv", "a_b,50 %\nx,\n"),
     ],
 )
 def test_tables_have_the_forms_of_papers(form: str, text: str) -> None:
     assert in_form(Grid(["a_b", "50 %"], [["x", "\N{EN DASH}"]], frozenset({1})), form) == text
+
+
+def csv_table(*arguments: str, cwd: Path) -> list[dict[str, str]]:
+    """Returns the rows of the table that a command prints."""
+    ended = mptcplab(*arguments, "--table", "csv", cwd=cwd)
+    assert ended.status == 0, ended.err
+    return list(csv.DictReader(ended.out.splitlines()))
+
+
+def test_csv_has_numbers_in_the_units_of_the_heads_and_every_name(tmp_path: Path) -> None:
+    flow = "{from: phone, to: server, transport: udp, app: {cbr: {rate: 50kbit, size: 500}}}"
+    more = "".join(f"\n  more{number}: {flow}" for number in range(15))
+    (tmp_path / "short.yaml").write_text(
+        SHORT.replace("flows: {call: ", "flows:\n  call: ").replace("}}}}\n", f"}}}}}}{more}\n")
+    )
+    rows = csv_table("run", "short.yaml", cwd=tmp_path)
+    assert [(row["experiment"], row["flow"], row["median of"]) for row in rows] == [
+        ("short", name, "1") for name in ("call", *(f"more{number}" for number in range(15)))
+    ]
+    (record,) = tmp_path.glob("results/short/*/run.json")
+    metrics = json.loads(record.read_text())["metrics"]["flows.call"]
+    shown = {"goodput (bit/s)": "goodput_bps", "lost": "loss_ratio", "delay p50 (s)": "delay_p50_s"}
+    assert {head: float(rows[0][head]) for head in shown} == {head: metrics[name] for head, name in shown.items()}
+    recovery = [rows[0][f"recovery {name}"] for name in ("(s)", "reached", "not reached")]
+    assert (recovery, rows[0]["of ceiling"]) == (["", "0", "1"], "")
+
+
+def test_csv_of_a_comparison_has_intervals_in_two_columns_and_a_unit_in_each_row(tmp_path: Path) -> None:
+    (tmp_path / "short.yaml").write_text(SHORT)
+    arms = ("compare", "short.yaml", "--set", "links.wifi.delay=10ms,20ms", "--set", "links.wifi.loss=0,1%")
+    rows = csv_table(*arms, "--repeat", "2", cwd=tmp_path)
+    (slow,) = [row for row in rows if (row["metric"], row["arm"]) == ("delay p50", "delay=20ms, loss=0")]
+    assert (slow["flow"], slow["unit"], slow["n"]) == ("call", "s", "2")
+    assert 0.02 <= float(slow["interval low"]) <= float(slow["median"]) <= float(slow["interval high"]) < 0.03
+    assert 1.4 < float(slow["interval of the ratio low"]) <= float(slow["ratio"])
+    (alone, *_) = csv_table(*arms, cwd=tmp_path)
+    assert (alone["n"], alone["interval low"], alone["interval of the ratio high"]) == ("1", "", "")
+    assert {row["unit"] for row in rows} == {"bit/s", "s", ""}
 
 
 def test_a_run_is_exported_with_captions_and_its_table_printed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from itertools import combinations, product
 from pathlib import Path
@@ -94,10 +95,12 @@ def test_the_command_judges_a_class_of_a_users_own(tmp_path: Path) -> None:
     assert page.count("<figure") == 1
     assert "User code: " in page
     again = mptcplab(*arguments, "--table", "csv", cwd=tmp_path)
-    assert [line.split(",")[:2] for line in again.out.splitlines()[1:]] == [
-        ["reno", "balance"],
-        ["own-algorithms.py:Aimd", "balance"],
+    rows = list(csv.DictReader(again.out.splitlines()))
+    assert [(row["control"], row["goal"], row["met out of"]) for row in rows] == [
+        ("reno", "balance", "9"),
+        ("own-algorithms.py:Aimd", "balance", "9"),
     ]
+    assert [float(row["worst"]) for row in rows] == [card["marks"][0]["worst"]["value"] for card in (reno, own)]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def command(
     found = benchmark.standings(contest, bundles)
     document = benchmark.document(contest, found, bundles)
     write_text(report, asked.dressed(contest_page(document)))
-    grid = Grid(list(COLUMNS), [_row(standing) for standing in found], frozenset({2, 3, 4, 5}))
+    grid = Grid(list(COLUMNS), [_row(standing) for standing in found], frozenset({2, 3, 4, 5}), has_unit_per_row=True)
     if asked.exporter is not None:
         asked.write_figures(contest_drawings(document), bundles)
     tell(document, grid, asked, report, as_json=as_json)
@@ -83,6 +83,7 @@ def command(
 
 def _row(standing: Standing) -> list[str]:
     from mptcplab.benchmark import short_name
+    from mptcplab.report.grid import Cell, Part
     from mptcplab.report.quantities import MISSING, quantity
 
     measure, own = standing.measure, standing.own
@@ -90,19 +91,21 @@ def _row(standing: Standing) -> list[str]:
     return [
         measure.scenario,
         measure.short,
-        quantity(own.spread.median, measure.unit) if own else MISSING,
+        quantity(own.spread.median if own else None, measure.unit),
         _ratio(own),
-        f"{own.place} {'=' if own.tied else ' '}" if own else MISSING,
-        str(own.tied) if own and own.tied else MISSING,
+        Cell(f"{own.place} {'=' if own.tied else ' '}", Part(own.place)) if own else MISSING,
+        Cell(str(own.tied) if own.tied else MISSING, Part(own.tied)) if own else MISSING,
         short_name(known[0]) if known else MISSING,
     ]
 
 
 def _ratio(result: Result | None) -> str:
     """Returns the ratio to the best, with half of its interval."""
+    from mptcplab.report.grid import Cell, Part
     from mptcplab.report.quantities import MISSING
 
-    if result is None or result.ratio is None:
-        return MISSING
-    ratio, (low, high) = result.ratio
-    return f"{ratio:.3g} ±{(high - low) / 2:.1g}" if high > low else f"{ratio:.3g}"
+    ratio, (low, high) = (result and result.ratio) or (None, (None, None))
+    parts = Part(ratio), Part(low, name="low"), Part(high, name="high")
+    if ratio is None or low is None or high is None:
+        return Cell(MISSING, *parts)
+    return Cell(f"{ratio:.3g} ±{(high - low) / 2:.1g}" if high > low else f"{ratio:.3g}", *parts)

@@ -111,10 +111,12 @@ def command(
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.report.agreement import metrics_grid, notes, shares_grid
     from mptcplab.report.comparison import (
+        MOST_FLOWS,
         arms_of,
         by_metric,
         comparison_drawings,
         comparison_page,
+        flows_of,
         outages_of,
         table_of,
     )
@@ -131,12 +133,12 @@ def command(
         print_json(summary(bundles) | ({"agreement": agreed} if agreed else {}))
         return
     arms = arms_of(bundles)
-    grid = table_of(arms)
+    flows = flows_of(arms)
     if asked.form:
-        print_grid(grid, asked.form)
+        print_grid(table_of(arms, flows), asked.form)
         return
     shown = [
-        by_metric(grid),
+        by_metric(table_of(arms)),
         outages_of(arms, intervals=False),
         *(table for _, table in families),
         *((metrics_grid(agreed), shares_grid(agreed)) if agreed else ()),
@@ -147,6 +149,8 @@ def command(
         rows = [[escape(cell) for cell in row] for row in table_shown.rows]
         print_table(table_shown.heads, rows, right=table_shown.numeric)
         print_line("")
+    if len(flows) > MOST_FLOWS:
+        print_remark(f"and {len(flows) - MOST_FLOWS} more flows, which --json and --table list")
     for note in notes(agreed) if agreed else ():
         print_remark(note)
     print_remark(f"wrote {report}")

@@ -11,7 +11,7 @@ import numpy as np
 from mptcplab.cli.console import escape
 from mptcplab.cli.output import PROBLEMS, RESULTS, is_ascii_only, print_table
 from mptcplab.errors import first_few
-from mptcplab.report.grid import Grid
+from mptcplab.report.grid import Cell, Grid, Part
 from mptcplab.report.members import OF_MEMBERS, members_grids
 from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
@@ -48,20 +48,20 @@ COLUMNS = (
 )
 
 
-def outcome_grid(bundles: Sequence[Bundle]) -> Grid:
+def outcome_grid(bundles: Sequence[Bundle], most_flows: int | None = None) -> Grid:
     """Returns a row per flow of each experiment: the value of a single run, or the median of
-    several.
+    several. `most_flows` is the number of flows with a row of their own, None for all.
     """
     by_experiment: dict[str, list[Bundle]] = {}
     for bundle in bundles:
         by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
-    rows = [list(row) for name, repetitions in by_experiment.items() for row in _rows(name, repetitions)]
+    rows = [list(row) for name, repetitions in by_experiment.items() for row in _rows(name, repetitions, most_flows)]
     return Grid(list(COLUMNS), rows, frozenset(range(2, len(COLUMNS))))
 
 
 def print_outcome(bundles: Sequence[Bundle]) -> None:
     """Prints the table of flows, without the columns in which no flow has a value."""
-    grid = _without_empty_columns(outcome_grid(bundles))
+    grid = _without_empty_columns(outcome_grid(bundles, MOST_FLOWS))
     print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
 
 
@@ -224,13 +224,14 @@ def _print_line(text: str) -> None:
     RESULTS.print(text, no_wrap=True, overflow="ignore", crop=False)
 
 
-def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
+def _rows(name: str, repetitions: Sequence[Bundle], most_flows: int | None) -> list[tuple[str, ...]]:
     flows = [flow["id"] for flow in repetitions[0].record["flows"]]
-    runs = str(len(repetitions)) if len(repetitions) > 1 else MISSING
+    count = len(repetitions)
+    runs = Cell(str(count) if count > 1 else MISSING, Part(count))
     described = {flow["id"]: flow for flow in repetitions[0].resolved["flows"]}
     rows = [
-        (name if index == 0 else "", flow, runs, *_values(repetitions, flow, described.get(flow)))
-        for index, flow in enumerate(flows[:MOST_FLOWS])
+        (Cell("" if index else name, Part(name)), flow, runs, *_values(repetitions, flow, described.get(flow)))
+        for index, flow in enumerate(flows[:most_flows])
     ]
     hidden = len(flows) - len(rows)
     return [*rows, ("", f"and {hidden} more: --json has all", *[""] * (len(COLUMNS) - 2))] if hidden else rows
@@ -267,12 +268,14 @@ def _reached(repetitions: Sequence[Bundle], flow: str, metric: str) -> str:
     found = _known(repetitions, flow, metric)
     why = [bundle.record["absent"].get(f"flows.{flow}", {}).get(metric, "") for bundle in repetitions]
     missed = sum(reason.startswith(UNRECOVERED) for reason in why)
-    if missed and not found:
-        return "not reached"
-    return f"{_median(found, 's')} in {len(found)} of {len(found) + missed}" if missed else _median(found, "s")
+    median = _median(found, "s")
+    text: str = median
+    if missed:
+        text = f"{median} in {len(found)} of {len(found) + missed}" if found else "not reached"
+    return Cell(text, *median.parts, Part(len(found), name="reached"), Part(missed, name="not reached"))
 
 
-def _median(values: list[float], unit: str) -> str:
+def _median(values: list[float], unit: str) -> Cell:
     spread = Spread.of(values)
     return quantity(spread.median if spread else None, unit)
 

@@ -11,7 +11,7 @@ from posixpath import commonpath
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
-from mptcplab.report.grid import Grid
+from mptcplab.report.grid import Cell, Grid, Part
 from mptcplab.report.kernels import chance, changes_grid, counters_grid
 from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, head, interval, quantity
@@ -231,8 +231,10 @@ def _user_code_of(arms: Arms) -> list[str]:
     return found
 
 
-def _flows_of(records: Iterable[Json]) -> list[str]:
-    return list(dict.fromkeys(flow["id"] for record in records for flow in record["flows"]))[:MOST_FLOWS]
+def flows_of(arms: Arms) -> list[str]:
+    """Returns the flows that at least one arm has."""
+    records = [bundle.record for bundles in arms.values() for bundle in bundles]
+    return list(dict.fromkeys(flow["id"] for record in records for flow in record["flows"]))
 
 
 def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
@@ -242,12 +244,12 @@ def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
 
 
 def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
-    """Returns medians, intervals and ratios to the first arm, for each flow (default: of all arms)
-    and metric.
+    """Returns medians, intervals and ratios to the first arm, for each flow (default: the first
+    `MOST_FLOWS`) and metric.
     """
     (_, reference), *_ = arms.items()
     if flows is None:
-        flows = _flows_of(bundle.record for bundles in arms.values() for bundle in bundles)
+        flows = flows_of(arms)[:MOST_FLOWS]
     rows = []
     for flow in flows:
         for metric in _telling(arms, flow):
@@ -256,7 +258,7 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
                 if row is not None:
                     rows.append([flow, head(metric), name, *row])
     heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio", "interval of the ratio"]
-    return Grid(heads, rows, frozenset(range(3, len(heads))))
+    return Grid(heads, rows, frozenset(range(3, len(heads))), has_unit_per_row=True)
 
 
 def by_metric(grid: Grid) -> Grid:
@@ -308,7 +310,7 @@ def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | No
     if unit == "0/1" and found.low != found.high:
         values = [bundle.record["metrics"].get(f"events.{event}", {}).get(metric) for bundle in bundles]
         return f"{values.count(1)} of {runs}"
-    text = quantity(found.median, unit)
+    text: str = quantity(found.median, unit)
     if intervals and quantity(found.low, unit) != quantity(found.high, unit):
         text += f" ({interval(found.low, found.high, unit)})"
     return text if found.n == runs else f"{text} in {found.n} of {runs}"
@@ -325,10 +327,16 @@ def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: st
     if found is None:
         return None
     unit = METRICS["flow", metric].unit
-    middle = interval(found.low, found.high, unit) if found.n > 1 else MISSING
-    compared = ratio(bundles, reference, entity, metric)
-    ratios = [MISSING, MISSING]
-    if compared is not None:
-        interval_of_ratio = f"{compared.low:.3f} to {compared.high:.3f}" if compared.n > 1 else MISSING
-        ratios = [f"{compared.median:.3f}", interval_of_ratio]
-    return [str(found.n), quantity(found.median, unit), middle, *ratios]
+    middle = interval(found.low, found.high, unit) if found.n > 1 else interval(None, None, unit)
+    return [str(found.n), quantity(found.median, unit), middle, *_ratios(ratio(bundles, reference, entity, metric))]
+
+
+def _ratios(found: Spread | None) -> list[str]:
+    """Returns the cells of a ratio and of its interval."""
+    if found is None:
+        return [quantity(None, ""), interval(None, None, "")]
+    median = Cell(f"{found.median:.3f}", Part(found.median))
+    if found.n == 1:
+        return [median, interval(None, None, "")]
+    bounds = Part(found.low, name="low"), Part(found.high, name="high")
+    return [median, Cell(f"{found.low:.3f} to {found.high:.3f}", *bounds)]

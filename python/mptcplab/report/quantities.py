@@ -4,12 +4,19 @@ short.
 
 from __future__ import annotations
 
+from mptcplab.report.grid import Cell, Part
+
 PREFIXED = {"bit/s": ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"), "B": ("B", "kB", "MB", "GB")}
+#: The text of a value that does not exist.
 MISSING = "\N{EN DASH}"
 
 
-def quantity(value: float | None, unit: str) -> str:
+def quantity(value: float | None, unit: str) -> Cell:
     """``7.21 Mbit/s``, ``30 ms``, ``18.1 µs``, ``0.98``; a dash for a value that does not exist."""
+    return Cell(_written(value, unit), Part(value, unit))
+
+
+def _written(value: float | None, unit: str) -> str:
     if value is None:
         return MISSING
     if unit == "s" and 0 < abs(value) < 1e-3:
@@ -23,13 +30,16 @@ def quantity(value: float | None, unit: str) -> str:
     return _with_unit(value, unit)
 
 
-def interval(low: float, high: float, unit: str) -> str:
+def interval(low: float | None, high: float | None, unit: str) -> Cell:
     """``22.2 to 23.1 Mbit/s``, ``600 ms to 1.20 s``: two values, with the unit once if it is the
-    same.
+    same; a dash if they do not exist.
     """
-    first, last = quantity(low, unit), quantity(high, unit)
+    parts = Part(low, unit, "low"), Part(high, unit, "high")
+    if low is None or high is None:
+        return Cell(MISSING, *parts)
+    first, last = _written(low, unit), _written(high, unit)
     number, space, prefixed = first.partition(" ")
-    return f"{number if space and last.endswith(f' {prefixed}') else first} to {last}"
+    return Cell(f"{number if space and last.endswith(f' {prefixed}') else first} to {last}", *parts)
 
 
 def head(name: str) -> str:

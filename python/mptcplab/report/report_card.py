@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mptcplab.plots import Drawing, GoalCell, goal_map
-from mptcplab.report.grid import Grid
+from mptcplab.report.grid import Cell, Grid, Part
 from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING
 from mptcplab.results.entities import Json
@@ -32,8 +32,9 @@ def report_card_grid(document: Json) -> Grid:
 
 def _row(control: str, mark: Json) -> list[str]:
     worst = mark["worst"]
-    told = (f"{worst['value']:.3g}", worst["words"]) if worst else (MISSING, MISSING)
-    return [control, mark["goal"], f"{mark['met']} of {mark['of']}", *told]
+    told = (Cell(f"{worst['value']:.3g}", Part(worst["value"])), worst["words"]) if worst else (MISSING, MISSING)
+    met = Cell(f"{mark['met']} of {mark['of']}", Part(mark["met"]), Part(mark["of"], name="out of"))
+    return [control, mark["goal"], met, *told]
 
 
 def _goals(document: Json) -> Grid:

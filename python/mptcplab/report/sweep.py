@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from mptcplab.metrics import SMALLEST_SAMPLE
 from mptcplab.plots import Drawing
-from mptcplab.report.grid import Grid
+from mptcplab.report.grid import Cell, Grid, Part
 from mptcplab.report.page import Picture, render
-from mptcplab.report.quantities import MISSING, interval, quantity
+from mptcplab.report.quantities import interval, quantity
 from mptcplab.results.entities import Json
 from mptcplab.sweep import in_words
 
 if TYPE_CHECKING:
-    from mptcplab.sweep import Outcome
+    from mptcplab.sweep import Factor, Outcome
 
 
 def sweep_page(outcome: Outcome, drawings: Sequence[Drawing], table_name: str) -> str:
@@ -40,11 +40,18 @@ def medians_of(outcome: Outcome) -> Grid:
     unit = outcome.unit(outcome.metric)
     rows = []
     for combination, found in zip(outcome.sweep.combinations, outcome.spreads(outcome.metric), strict=True):
-        told = ["0", MISSING, MISSING]
+        told = ["0", quantity(None, unit), interval(None, None, unit)]
         if found is not None:
             told = [str(found.n), quantity(found.median, unit), interval(found.low, found.high, unit)]
-        rows.append([*(combination.values[name] for name in names), *told])
+        rows.append([*(_value(factor, combination.values[factor.name]) for factor in outcome.sweep.factors), *told])
     return Grid([*names, "n", outcome.metric, "interval"], rows, frozenset(range(len(names), len(names) + 3)))
+
+
+def _value(factor: Factor, value: str) -> str:
+    """Returns the cell of a value of a factor."""
+    if factor.numbers is None:
+        return value
+    return Cell(value, Part(factor.numbers[factor.values.index(value)], factor.unit))
 
 
 def findings(outcome: Outcome) -> list[str]:
