@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from command_line import SHORT, Ended, is_refused, mptcplab
 from documentation import EXAMPLES, ROOT, command_lines
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, sweep_drawings
+from mptcplab.report.quantities import MISSING
 from mptcplab.report.sweep import findings, sweep_page
 from mptcplab.resolved_versions import VERSION_1
 from mptcplab.results import Bundle, BundleError, digest, find
@@ -40,6 +43,32 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     (directory / "short.yaml").write_text(SHORT)
     find = ["--find", "max:flows.call.goodput_bps", "--find", "min:flows.call.delay_p50_s"]
     return directory, mptcplab("sweep", "short.yaml", *QUEUES, *find, "--repeat", "2", "--json", cwd=directory)
+
+
+# ---- the table ----
+
+
+def test_the_table_names_the_metric_as_other_tables_do_and_has_no_interval_of_one_run(desk: Path) -> None:
+    sweep = ("sweep", "short.yaml", "--set", "links.wifi.delay=5ms,20ms", "--metric", "flows.call.delay_p50_s")
+    head, first, *_ = mptcplab(*sweep, "--repeat", "2", cwd=desk).out.splitlines()
+    assert re.fullmatch(r"links.wifi.delay +n +delay p50 of call +interval", head)
+    assert re.fullmatch(r"5ms +2 +[0-9.]+ ms +[0-9.]+ to [0-9.]+ ms", first)
+    _, alone, *_ = mptcplab(*sweep, cwd=desk).out.splitlines()
+    assert re.fullmatch(rf"5ms +1 +[0-9.]+ ms +{MISSING}", alone)
+
+
+def test_csv_has_factors_as_numbers_and_an_interval_only_of_several_runs(desk: Path) -> None:
+    factors = ("--set", "links.wifi.delay=0,20ms", "--set", "flows.call.transport=udp,tcp")
+    sweep = ("sweep", "short.yaml", *factors, "--table", "csv")
+    several = list(csv.DictReader(mptcplab(*sweep, "--repeat", "2", cwd=desk).out.splitlines()))
+    assert [(float(row["links.wifi.delay (s)"]), row["flows.call.transport"]) for row in several] == [
+        (delay, transport) for delay in (0, 0.02) for transport in ("udp", "tcp")
+    ]
+    for row in several:
+        low, median, high = (float(row[f"{head} (bit/s)"]) for head in ("interval low", "goodput", "interval high"))
+        assert 1e5 < low <= median <= high < 2e6
+    alone = next(csv.DictReader(mptcplab(*sweep, cwd=desk).out.splitlines()))
+    assert (alone["n"], alone["interval low (bit/s)"], alone["interval high (bit/s)"]) == ("1", "", "")
 
 
 # ---- refusals before a run ----

@@ -14,7 +14,7 @@ from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.grid import Cell, Grid, Part
 from mptcplab.report.kernels import chance, changes_grid, counters_grid
 from mptcplab.report.page import Picture, render
-from mptcplab.report.quantities import MISSING, head, interval, quantity
+from mptcplab.report.quantities import MISSING, head, interval, interval_of, quantity
 from mptcplab.report.verdict import user_code
 from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
 from mptcplab.results.agreement import COMPARED
@@ -327,8 +327,8 @@ def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: st
     if found is None:
         return None
     unit = METRICS["flow", metric].unit
-    middle = interval(found.low, found.high, unit) if found.n > 1 else interval(None, None, unit)
-    return [str(found.n), quantity(found.median, unit), middle, *_ratios(ratio(bundles, reference, entity, metric))]
+    ratios = _ratios(ratio(bundles, reference, entity, metric))
+    return [str(found.n), quantity(found.median, unit), interval_of(found, unit), *ratios]
 
 
 def _ratios(found: Spread | None) -> list[str]:

@@ -4,7 +4,12 @@ short.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mptcplab.report.grid import Cell, Part
+
+if TYPE_CHECKING:
+    from mptcplab.results import Spread
 
 PREFIXED = {"bit/s": ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"), "B": ("B", "kB", "MB", "GB")}
 #: The text of a value that does not exist.
@@ -42,6 +47,11 @@ def interval(low: float | None, high: float | None, unit: str) -> Cell:
     return Cell(f"{number if space and last.endswith(f' {prefixed}') else first} to {last}", *parts)
 
 
+def interval_of(spread: Spread, unit: str) -> Cell:
+    """Returns the interval of a median; a dash for that of one run, which has none."""
+    return interval(spread.low, spread.high, unit) if spread.n > 1 else interval(None, None, unit)
+
+
 def head(name: str) -> str:
     """Returns the name of a metric as a column head, without its unit, which is
     beside the values.
@@ -49,6 +59,13 @@ def head(name: str) -> str:
     for suffix in ("_bps", "_bytes", "_packets", "_s"):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
+
+
+def full_head(metric: str) -> str:
+    """``goodput of bulk`` for ``flows.bulk.goodput_bps``; of the run, ``goodput``."""
+    path, _, name = metric.rpartition(".")
+    entity = path.partition(".")[2]
+    return f"{head(name)} of {entity}" if entity else head(name)
 
 
 def _prefixed(value: float, units: tuple[str, ...]) -> str:

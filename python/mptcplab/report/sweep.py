@@ -9,7 +9,7 @@ from mptcplab.metrics import SMALLEST_SAMPLE
 from mptcplab.plots import Drawing
 from mptcplab.report.grid import Cell, Grid, Part
 from mptcplab.report.page import Picture, render
-from mptcplab.report.quantities import interval, quantity
+from mptcplab.report.quantities import full_head, interval, interval_of, quantity
 from mptcplab.results.entities import Json
 from mptcplab.sweep import in_words
 
@@ -42,9 +42,10 @@ def medians_of(outcome: Outcome) -> Grid:
     for combination, found in zip(outcome.sweep.combinations, outcome.spreads(outcome.metric), strict=True):
         told = ["0", quantity(None, unit), interval(None, None, unit)]
         if found is not None:
-            told = [str(found.n), quantity(found.median, unit), interval(found.low, found.high, unit)]
+            told = [str(found.n), quantity(found.median, unit), interval_of(found, unit)]
         rows.append([*(_value(factor, combination.values[factor.name]) for factor in outcome.sweep.factors), *told])
-    return Grid([*names, "n", outcome.metric, "interval"], rows, frozenset(range(len(names), len(names) + 3)))
+    heads = [*names, "n", full_head(outcome.metric), "interval"]
+    return Grid(heads, rows, frozenset(range(len(names), len(heads))))
 
 
 def _value(factor: Factor, value: str) -> str:
