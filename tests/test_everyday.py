@@ -10,8 +10,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 from command_line import PROGRAM, SHORT, environment, is_refused, mptcplab
+from mptcplab import plots
+from mptcplab.cli import application, options
 from mptcplab.own_mptcp import OwnMptcp
+from mptcplab.plots import SIZES, STYLES
+from mptcplab.report.grid_forms import FORMS
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +268,55 @@ def completed(words: str, cwd: Path) -> list[str]:
 )
 def test_shells_complete(desk: Path, words: str, offered: list[str]) -> None:
     assert completed(words, desk) == offered
+
+
+#: Calls the function of the script as bash does at the end of a line.
+PRESS_TAB = """
+compopt() { echo nospace; }
+source /dev/stdin <<< "$SCRIPT"
+COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:' COMP_POINT=${#COMP_LINE}
+_mptcplab_completion "$PROGRAM"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "inserted"),
+    [
+        ("run short.yaml --set li", ["nospace", "links."]),
+        ("run short.yaml --set=li", ["nospace", "links."]),
+        ("run short.yaml --set links.wifi.de", ["nospace", "links.wifi.delay="]),
+        ("run short.yaml --set=links.wifi.de", ["nospace", "links.wifi.delay="]),
+        ("run short.yaml --set links.wifi.reorder=t", ["true"]),
+        ("run short.yaml --set=flows.call.cc=wv", ["wvegas", "wvegas-oot"]),
+        ("run short.yaml --set flows.call.transport=", ["udp", "tcp", "mptcp"]),
+        ("compare short.yaml --set flows.call.scheduler=min_rtt,red", ["min_rtt,redundant"]),
+        ("run short.yaml --set duration=", [""]),
+        ("run short.yaml --on q", ["nospace", "qemu:"]),
+        ("run short.yaml --on=ke", ["kernel"]),
+        ("sweep short.yaml --table m", ["markdown"]),
+        ("sweep short.yaml --table=", ["latex", "markdown", "csv"]),
+        ("report results --format png,p", ["png,pdf", "png,pgf"]),
+        ("exer", ["exercise"]),
+    ],
+)
+def test_bash_goes_on_after_names_that_continue(desk: Path, words: str, inserted: list[str]) -> None:
+    undetected = environment(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    shown = [PROGRAM, "--show-completion", "bash"]
+    script = subprocess.run(shown, env=undetected, capture_output=True, text=True, check=True).stdout
+    env = environment(SCRIPT=script, PROGRAM=str(PROGRAM), COMP_LINE=f"mptcplab {words}")
+    pressed = ["bash", "--norc", "-c", PRESS_TAB]
+    ended = subprocess.run(pressed, cwd=desk, env=env, capture_output=True, text=True, check=True)
+    assert (ended.stdout.splitlines(), ended.stderr) == (inserted, "")
+
+
+def test_options_complete_to_all_that_they_take() -> None:
+    assert options.FORMATS == plots.FORMATS
+    (command,) = typer.main.get_group(application(["sweep"])).commands.values()
+    forms = {option.opts[0]: option.metavar for option in command.params}
+    assert forms["--table"] == "|".join(FORMS)
+    assert forms["--size"] == "|".join(SIZES)
+    assert forms["--style"] == "|".join(STYLES)
 
 
 # ---- this machine's own MPTCP ----

@@ -73,17 +73,33 @@ def documents(checkout: Path) -> dict[str, str]:
     }
 
 
-def settable_fields() -> dict[str, list[str]]:
-    """Returns the fields that `--set` can name: of a description under "", and of each kind of
-    thing that it names.
+def settable_fields() -> dict[str, dict[str, list[str]]]:
+    """Returns the fields that `--set` can name, with the words that their values can be: of a
+    description under "", and of each kind of thing that it names.
     """
     described = Experiment.model_fields
     groups = {name: get_args(described[name].annotation)[1] for name in ("hosts", "nodes", "media", "links", "flows")}
-    return {"": _names(Experiment), **{name: _names(model) for name, model in groups.items()}}
+    return {"": _settable(Experiment), **{name: _settable(model) for name, model in groups.items()}}
 
 
-def _names(model: type[Model]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
+def _settable(model: type[Model]) -> dict[str, list[str]]:
+    schema = json_schema()
+    shapes = (schema if model is Experiment else schema["$defs"][model.__name__])["properties"]
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    return {name: list(dict.fromkeys(_words_of_value(shapes.get(name, {}), schema["$defs"]))) for name in names}
+
+
+def _words_of_value(shape: dict[str, Any], definitions: dict[str, Any]) -> Iterator[str]:
+    """Yields the words that a value can be, or the entries of a list."""
+    if shape.get("type") == "boolean":
+        yield from ("true", "false")
+    yield from (word for word in (*shape.get("enum", ()), shape.get("const")) if isinstance(word, str))
+    name = shape.get("$ref", "").rpartition("/")[2]
+    parts = (definitions.get(name), shape.get("items"), *shape.get("anyOf", ()), *shape.get("oneOf", ()))
+    # Without the definition that is read already, because some contain themselves.
+    others = {other: definition for other, definition in definitions.items() if other != name}
+    for part in filter(None, parts):
+        yield from _words_of_value(part, others)
 
 
 def write(checkout: Path) -> None:

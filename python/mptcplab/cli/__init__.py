@@ -119,6 +119,10 @@ def main() -> None:
         # All commands take a tenth of the time of a short one. Help, completion and wrong names
         # need them.
         asked = sys.argv[1:2]
+        if asked and asked[0].endswith("-completion"):
+            from mptcplab.cli import shell_scripts
+
+            shell_scripts.offer()
         app = application(asked if asked and asked[0] in COMMANDS else COMMANDS)
         status = app(prog_name="mptcplab", standalone_mode=False)
     except MptcplabError as error:

@@ -15,6 +15,8 @@ from mptcplab.errors import UsageError
 
 #: The environment variable with the directory for results.
 OUT_VARIABLE = "MPTCPLAB_OUT"
+#: The forms of figures, as in `plots`, which a key press does not wait for.
+FORMATS = ("pdf", "pgf", "svg", "png", "csv")
 
 
 def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
@@ -86,6 +88,13 @@ def _tell_more(context: typer.Context, parameter: typer.CallbackParam, wanted: b
         be_verbose()
 
 
+def one_of(option: str, meaning: str, values: str, **more: Any) -> Any:
+    """Returns an option that takes one of `values`, written as ``a|b``."""
+    return typer.Option(
+        option, help=meaning, metavar=values, autocompletion=completion.one_of(values.split("|")), **more
+    )
+
+
 def _on(meaning: str, form: str) -> Any:
     return typer.Option("--on", autocompletion=completion.backends, help=meaning, metavar=form, callback=made_ready)
 
@@ -145,6 +154,7 @@ Format: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--format",
+        autocompletion=completion.some_of(FORMATS),
         help="Forms that --export writes; default png,svg,csv.",
         metavar="pdf,pgf,..",
         callback=_for_export,
@@ -152,30 +162,20 @@ Format: TypeAlias = Annotated[
 ]
 Size: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--size",
-        help="Width of what --export writes; default as on pages.",
-        metavar="column|text|slide",
-        callback=_for_export,
-    ),
+    one_of("--size", "Width of what --export writes; default as on pages.", "column|text|slide", callback=_for_export),
 ]
 Style: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    one_of(
         "--style",
-        help="Fonts and widths of a publisher for --export; projector is for pages, too.",
-        metavar="plain|ieee|acm|projector",
+        "Fonts and widths of a publisher for --export; projector is for pages, too.",
+        "plain|ieee|acm|projector",
         callback=_for_export,
     ),
 ]
 Table: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--table",
-        help="Print the table in this form and nothing else.",
-        metavar="latex|markdown|csv",
-        callback=_unless_json,
-    ),
+    one_of("--table", "Print the table in this form and nothing else.", "latex|markdown|csv", callback=_unless_json),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.", callback=_quieten)]
 Verbose: TypeAlias = Annotated[
