@@ -107,6 +107,13 @@ def test_each_run_is_told_with_its_setting(browser: TestClient) -> None:
     assert {(run["status"], run["backend"], run["title"]) for run in told} == {("done", "sim", "A short transfer")}
 
 
+def test_equal_experiments_have_the_changes_of_the_newest_run(made: Path, results: Path, browser: TestClient) -> None:
+    [member] = load(made.parent / "short.yaml", {"links.*.rate": "3mbit"})
+    execute(plan([member.resolve().data], "sim", seed=2, repeat=1, out=results), NoHooks())
+    told = [(run["seed"], run["changes"]) for run in runs(browser) if run["changes"]]
+    assert sorted(told) == [(1, ["links.*.rate=3mbit"]), (2, ["links.*.rate=3mbit"])]
+
+
 def test_reports_and_comparisons_are_whole_pages(browser: TestClient) -> None:
     told = runs(browser)
     report = browser.get(f"/report/{told[0]['id']}")

@@ -54,11 +54,16 @@ class Shelf:
         self._seen: dict[str, _Seen] = {}
 
     def entries(self) -> list[Json]:
-        """Returns what is said of each run, in the order of their paths."""
+        """Returns what is said of each run, in the order of their paths. Runs of one experiment
+        have the changes of the newest, as in other lists, because an older run may have come to the
+        same experiment by other changes.
+        """
         found = {place.relative_to(self.root).as_posix(): place for place in self._places()}
         self._seen = {name: seen for name, seen in self._seen.items() if name in found}
         entries = (self._entry(name, place) for name, place in sorted(found.items()))
-        return [entry for entry in entries if entry is not None]
+        told = [entry for entry in entries if entry is not None]
+        changes = {entry["digest"]: entry["changes"] for entry in sorted(told, key=lambda one: one["started"] or "")}
+        return [entry | {"changes": changes[entry["digest"]]} for entry in told]
 
     def bundle(self, name: str) -> Bundle:
         """Returns a run that can be shown. Raises NotThere for a path that leads elsewhere, and
@@ -170,6 +175,7 @@ def _told(name: str, place: Path) -> Json | None:
         return {
             "id": name,
             "experiment": record["experiment"],
+            "digest": record["digest"],
             "title": resolved["title"] or "",
             "changes": list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set "))),
             "backend": record["backend"],
@@ -189,7 +195,8 @@ def _told(name: str, place: Path) -> Json | None:
 def _untold(name: str, status: str, why: str) -> Json:
     """What is said of a run whose record cannot be used."""
     experiment = PurePosixPath(name).parent.as_posix()
-    nothing: Json = {"title": "", "changes": [], "backend": "", "seed": None, "started": None, "live": None}
+    nothing: Json = {"digest": None, "title": "", "changes": [], "backend": "", "seed": None}
+    nothing |= {"started": None, "live": None}
     return {"id": name, "experiment": experiment, **nothing, "status": status, "why": why, "held": 0, "expectations": 0}
 
 
