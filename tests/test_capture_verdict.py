@@ -254,6 +254,8 @@ def test_dropped_joins_and_a_cut_path_are_told(tmp_path: Path) -> None:
     assert "stalled" in kinds(cut["client"])
 
 
+#: For 3 s, the Wi-Fi link loses the data, but not the acknowledgments.
+LOST_WIFI = "{at: 249ms, set: wifi, loss: {forward: 100%}}, {at: 3249ms, set: wifi, loss: {forward: 0%}}"
 CUT_WIFI, CUT_LTE = (f"{{at: 200ms, outage: {link}, for: 3s, by: cut}}" for link in ("wifi", "lte"))
 
 
@@ -268,6 +270,9 @@ CUT_WIFI, CUT_LTE = (f"{{at: 200ms, outage: {link}, for: 3s, by: cut}}" for link
             "no data of the client was acknowledged",
         ),
         (CUT_WIFI, None, "client", ["connection_stalled", "plain"], "no data of the client was acknowledged"),
+        (CUT_WIFI, None, "server", ["connection_stalled", "plain"], " retransmits acknowledged data, so the"),
+        (CUT_WIFI, "passive", "server", ["connection_stalled", "carried"], " retransmits acknowledged data, so the"),
+        (LOST_WIFI, None, "server", ["connection_stalled", "plain"], ", although more was queued, because packet "),
         (f"{CUT_WIFI}, {CUT_LTE}", "full_mesh", "client", ["connection_stalled", "stalled", "carried"], "; subflow "),
     ],
 )

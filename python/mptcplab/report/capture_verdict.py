@@ -29,6 +29,13 @@ REASONS = {
 }
 #: The token in the text of the event of a SYN with MP_JOIN.
 JOIN_TOKEN = re.compile(r"^SYN, token ([0-9a-f]{8})")
+#: What shows that a host had data to send while none was captured.
+SILENCE_SIGNS = {
+    "retransmission": (
+        ", and packet {packet} retransmits acknowledged data, so the acknowledgment had not reached the {side}"
+    ),
+    "no_push": ", although more was queued, because packet {packet} has no PSH",
+}
 #: Seconds without an answer, or without room in the receive window, that a verdict mentions.
 LEAST_STALL_S = 0.5
 
@@ -431,21 +438,49 @@ def _violations(connection: Json) -> Iterator[Finding]:
 
 
 def _connection_stalls(connection: Json) -> Iterator[Finding]:
-    """Tells of the longest time in which no data of a host was acknowledged on any subflow."""
+    """Tells of the longest time in which no data of a host was acknowledged on any subflow, or in
+    which none was captured although it had data to send.
+    """
+    stalls = [*_gaps(connection), *_silences(connection)]
+    if not stalls:
+        return
+    longest_s, told = max(stalls, key=lambda stall: stall[0])
+    all_s = quantity(sum(seconds for seconds, _ in stalls), "s")
+    more = f"; {len(stalls)} such stalls lasted {all_s} in all" if len(stalls) > 1 else ""
+    text = f"The connection stalled for {quantity(longest_s, 's')}: {told}{more}."
+    yield Finding("connection_stalled", text)
+
+
+def _gaps(connection: Json) -> Iterator[tuple[float, str]]:
+    """Yields the length of each long gap, and what happened in it."""
     # DATA_ACKs may be among the options that were cut off.
     if _cut(connection):
         return
-    stalls = [(gap, side) for side in SIDES for gap in connection["data"][side]["gaps"] if _is_long(gap["seconds"])]
-    gap, side = max(stalls, default=(None, ""), key=lambda stall: stall[0]["seconds"])
-    if gap is None:
+    for side in SIDES:
+        for gap in connection["data"][side]["gaps"]:
+            if _is_long(gap["seconds"]):
+                yield (
+                    gap["seconds"],
+                    f"from {gap['at_s']:.3f} s on, no data of the {side} was acknowledged, while "
+                    f"{quantity(gap['waiting_bytes'], 'B')} waited",
+                )
+
+
+def _silences(connection: Json) -> Iterator[tuple[float, str]]:
+    """Yields the length of each long silence of the only subflow, and what shows that its sender
+    had data to send.
+    """
+    if len(connection["subflows"]) > 1:
         return
-    all_s = quantity(sum(stall["seconds"] for stall, _ in stalls), "s")
-    more = f"; {len(stalls)} such stalls lasted {all_s} in all" if len(stalls) > 1 else ""
-    text = (
-        f"The connection stalled for {quantity(gap['seconds'], 's')}: from {gap['at_s']:.3f} s on, no data of the "
-        f"{side} was acknowledged, while {quantity(gap['waiting_bytes'], 'B')} waited{more}."
-    )
-    yield Finding("connection_stalled", text)
+    [subflow] = connection["subflows"]
+    for side in SIDES:
+        for silence in subflow["directions"][side]["silences"]:
+            if _is_long(silence["seconds"]):
+                sign = SILENCE_SIGNS[silence["sign"]].format(side=side, packet=silence["packet"])
+                yield (
+                    silence["seconds"],
+                    f"from {silence['at_s']:.3f} s on, no new data of the {side} reached the capture point{sign}",
+                )
 
 
 def _closed_windows(connection: Json) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ mod pieces;
 mod rate;
 mod sender;
 mod signals;
+mod silences;
 mod subflow;
 mod summary;
 mod timeline;
@@ -42,6 +43,7 @@ pub use connection::{Ending, FallbackCause};
 pub use data_stream::{Gap, Order, Reinjected};
 pub use rate::Bins;
 pub use sender::{Counts, Kind, TimeoutEpisode};
+pub use silences::{Silence, SilenceSign};
 pub use subflow::{Proof, SubflowEnd, SynCounts};
 pub use summary::{
     AddressSummary, ConnectionSummary, DirectionSummary, EventSummary, FallbackSummary,
@@ -69,6 +71,9 @@ impl Not for Side {
         }
     }
 }
+
+/// The largest shift count of a window scale (RFC 7323, section 2.3).
+const LARGEST_WINDOW_SCALE: u32 = 14;
 
 /// The number of a packet, and its time since the start of the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -376,7 +381,7 @@ impl Analysis {
         let (subflow, connection, by) = self.places_of(arrival);
         let stream = &mut connection.streams[by.from as usize];
         let sender = &mut subflow.ends[by.from as usize];
-        let seen = sender.send(by.stamp.at, by.subflow, packet, stream)?;
+        let seen = sender.send(by.stamp, by.subflow, packet, stream)?;
         if let Some(silence) = seen.timeout_after {
             let silence_s = seconds(silence);
             let text = format!("sent again after {silence_s:.3} s without an answer");
@@ -412,7 +417,10 @@ impl Analysis {
         let (subflow, connection, by) = self.places_of(arrival);
         let (from, to) = (by.from as usize, !by.from as usize);
         subflow.ends[from].grant(packet.window, packet.flags.contains(Flags::SYN));
-        if let Some(window) = subflow.ends[from].window_bytes {
+        let window = subflow.ends[from].window_bytes;
+        let widest = u64::from(packet.window) << LARGEST_WINDOW_SCALE;
+        subflow.ends[to].record_receive_window(window.unwrap_or(widest));
+        if let Some(window) = window {
             let largest_segment = subflow.ends[to].largest_segment();
             connection.streams[to].record_window(by.stamp.at, window, largest_segment);
         }

@@ -8,15 +8,17 @@ use std::net::SocketAddr;
 
 use experiment::time::{NANOS_PER_SECOND, Nanos, seconds};
 use mptcp::seq::SeqNr;
-use mptcp::wire::SackBlock;
 use mptcp::wire::checksum::Sum;
+use mptcp::wire::{Flags, SackBlock};
 use serde::Serialize;
 
+use super::Stamp;
 use super::checksums::{Checksums, WrongChecksum};
 use super::data_stream::{DataStream, MIDDLE, Novelty};
 use super::mappings::{Mapping, Mappings};
 use super::pieces::{Divisible, Part, Pieces};
 use super::rate::Rate;
+use super::silences::{Segment, Silences};
 use crate::TcpPacket;
 use crate::distribution::Distribution;
 
@@ -123,6 +125,7 @@ pub(super) struct Sender {
     pub(super) rtt: Distribution,
     pub(super) rate: Rate,
     pub(super) timeouts: Vec<TimeoutEpisode>,
+    pub(super) silences: Silences,
     pub(super) first_data_at: Option<Nanos>,
     pub(super) is_backup: bool,
 }
@@ -206,6 +209,7 @@ impl Sender {
             rtt: Distribution::default(),
             rate: Rate::default(),
             timeouts: Vec::new(),
+            silences: Silences::default(),
             first_data_at: None,
             is_backup: false,
         }
@@ -266,6 +270,13 @@ impl Sender {
         };
         self.window_bytes = scale.map(|scale| u64::from(window) << scale);
         self.counts.zero_windows += u64::from(window == 0 && !is_syn);
+    }
+
+    /// Records the receive window of the other end.
+    pub(super) fn record_receive_window(&mut self, window_bytes: u64) {
+        if self.unacknowledged_bytes() + self.largest_segment > window_bytes {
+            self.silences.lack_room();
+        }
     }
 
     /// Adds a mapping of `len` bytes from SSN `subflow_seq` on. It was carried by a segment with
@@ -376,12 +387,12 @@ impl Sender {
     /// Records payload that this end sends.
     pub(super) fn send(
         &mut self,
-        now: Nanos,
+        stamp: Stamp,
         subflow: usize,
         packet: &TcpPacket<'_>,
         stream: &mut DataStream,
     ) -> Option<Seen> {
-        let len = packet.payload_len;
+        let (now, len) = (stamp.at, packet.payload_len);
         let offset = self.offset_or_begin(packet.seq)?;
         let end = offset + u64::from(len);
         self.first_data_at.get_or_insert(now);
@@ -390,12 +401,21 @@ impl Sender {
         self.rate.add(now, u64::from(len));
         self.largest_segment = self.largest_segment.max(u64::from(len));
         let (highest_seq, highest) = self.highest?;
+        let acknowledged_at = self.pieces.is_empty().then_some(self.last_progress);
         let mut parts = std::mem::take(&mut self.new_parts);
         let (again, oldest_sent_at) = self.divide(now, offset, end, &mut parts);
         if again > 0 {
             self.counts.retransmitted_bytes += again;
             self.counts.retransmitted_segments += 1;
         }
+        let segment = Segment {
+            stamp,
+            payload_len: len,
+            is_new: !parts.is_empty(),
+            is_highest: end > highest,
+            is_pushed: packet.flags.contains(Flags::PSH) || packet.flags.contains(Flags::FIN),
+        };
+        self.silences.add(segment, acknowledged_at);
         let mut kind = Kind::Retransmission;
         for part in parts.drain(..) {
             let captured = packet.payload.get((part.start - offset) as usize..);

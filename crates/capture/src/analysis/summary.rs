@@ -9,6 +9,7 @@ use super::connection::{Announced, Connection, Ending, Fallback, FallbackCause, 
 use super::data_stream::{DataStream, Gap, Order, Reinjected};
 use super::rate::Bins;
 use super::sender::{Counts, Sender, TimeoutEpisode};
+use super::silences::Silence;
 use super::subflow::{Proof, Role, Subflow, SubflowEnd, SynCounts};
 use super::timeline::EventKind;
 use super::{Analysis, FrameCounts, Side};
@@ -230,6 +231,8 @@ pub struct DirectionSummary {
     pub rtt: Option<Durations>,
     /// Retransmissions after timeouts.
     pub timeouts: Vec<TimeoutEpisode>,
+    /// Times in which no new data was captured although there was data to send.
+    pub silences: Vec<Silence>,
     /// Mappings with checksums.
     pub checksums: ChecksumCounts,
     /// Payload over time.
@@ -441,6 +444,7 @@ fn subflow_summary(index: usize, subflow: &Subflow, of_bytes: u64) -> SubflowSum
                 counts: sender.counts,
                 rtt: sender.rtt.durations(),
                 timeouts: sender.timeouts.clone(),
+                silences: sender.silences.kept().to_vec(),
                 checksums: sender.checksums.counts,
                 rate: sender.rate.bins(),
             }

@@ -25,20 +25,37 @@ pub struct Conversation {
 }
 
 /// A packet to send.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Sent {
     pub seq: u32,
     pub ack: u32,
     pub flags: u8,
+    pub window: u16,
     pub len: u32,
     pub mptcp: Vec<MptcpOption>,
     pub sack: Vec<(u32, u32)>,
     pub window_scale: Option<u8>,
 }
 
+impl Default for Sent {
+    fn default() -> Self {
+        Self {
+            seq: 0,
+            ack: 0,
+            flags: 0,
+            window: 65000,
+            len: 0,
+            mptcp: Vec::new(),
+            sack: Vec::new(),
+            window_scale: None,
+        }
+    }
+}
+
 pub const SYN: u8 = Flags::SYN.0;
 pub const SYN_ACK: u8 = Flags::SYN.0 | Flags::ACK.0;
 pub const ACK: u8 = Flags::ACK.0;
+pub const PSH_ACK: u8 = Flags::PSH.0 | Flags::ACK.0;
 pub const FIN_ACK: u8 = Flags::FIN.0 | Flags::ACK.0;
 pub const RST: u8 = Flags::RST.0;
 
@@ -157,7 +174,7 @@ pub fn bytes_of(from: SocketAddr, to: SocketAddr, sent: Sent) -> Vec<u8> {
             seq: SeqNr(sent.seq),
             ack: SeqNr(sent.ack),
             flags: Flags(sent.flags),
-            window: 65000,
+            window: sent.window,
             options: TcpOptions {
                 window_scale: sent.window_scale,
                 sack: sent.sack.iter().map(block).collect(),

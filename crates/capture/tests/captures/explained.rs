@@ -1,6 +1,8 @@
 //! Tests what is reported about captures, one behaviour a test.
 
-use capture::analysis::{ConnectionSummary, Ending, EventKind, Kind, Proof, Row, Side};
+use capture::analysis::{
+    ConnectionSummary, Ending, EventKind, Kind, Proof, Row, Side, Silence, SilenceSign,
+};
 use mptcp::connection::keys::{Keys, Nonces, initial_data_seq, token};
 use mptcp::seq::DataSeq;
 use mptcp::wire::{
@@ -8,7 +10,7 @@ use mptcp::wire::{
 };
 
 use crate::conversation::{
-    ACK, Conversation, FIN_ACK, RST, SYN, SYN_ACK, Sent, client, data_ack, dss, server,
+    ACK, Conversation, FIN_ACK, PSH_ACK, RST, SYN, SYN_ACK, Sent, client, data_ack, dss, server,
 };
 
 const KEYS: [u64; 2] = [0x1111, 0x2222];
@@ -316,6 +318,117 @@ fn waiting_in_vain_for_acknowledgments_is_a_timeout_and_a_gap() {
     };
     assert!((0.9..0.91).contains(&gap.seconds), "{gap:?}");
     assert_eq!(gap.to_subflow, 1);
+}
+
+/// Returns plain TCP whose client has sent three segments, the last one with `flags`, all of which
+/// are acknowledged.
+fn acknowledged_upload(flags: u8) -> Conversation {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), [vec![], vec![], vec![]]);
+    for (seq, flags) in [(1001, ACK), (2001, ACK), (3001, flags)] {
+        let sent = Sent {
+            flags,
+            ..plain(seq, 2001, 1000)
+        };
+        upload(&mut talk, 1, sent);
+    }
+    reply(&mut talk, 1, plain(2001, 4001, 0));
+    talk
+}
+
+/// Returns the silences of the client.
+fn silences(talk: &Conversation) -> Vec<Silence> {
+    let [subflow] = &only(talk).subflows[..] else {
+        panic!("one subflow");
+    };
+    subflow.directions.client.silences.clone()
+}
+
+#[test]
+fn a_retransmission_of_acknowledged_data_ends_a_silence() {
+    let mut talk = acknowledged_upload(PSH_ACK);
+    for wait in [300, 600] {
+        talk.wait(wait);
+        upload(&mut talk, 1, plain(3001, 2001, 1000));
+        reply(&mut talk, 1, plain(2001, 4001, 0));
+    }
+    talk.wait(5000);
+    upload(&mut talk, 1, plain(4001, 2001, 1000));
+    let [silence] = silences(&talk)[..] else {
+        panic!("{:#?}", silences(&talk));
+    };
+    assert_eq!(
+        (silence.sign, silence.packet),
+        (SilenceSign::Retransmission, 8)
+    );
+    assert!((0.9..0.91).contains(&silence.seconds), "{silence:?}");
+}
+
+#[test]
+fn a_silence_after_a_segment_without_psh_is_no_idle_time() {
+    for (flags, packets) in [(ACK, vec![6]), (PSH_ACK, vec![])] {
+        let mut talk = acknowledged_upload(flags);
+        talk.wait(3000);
+        upload(&mut talk, 1, plain(4001, 2001, 1000));
+        let told = silences(&talk).into_iter().map(|one| one.packet);
+        assert_eq!(told.collect::<Vec<u64>>(), packets);
+    }
+}
+
+#[test]
+fn a_partial_segment_without_psh_does_not_show_that_more_is_queued() {
+    let mut talk = acknowledged_upload(ACK);
+    upload(&mut talk, 1, plain(4001, 2001, 500));
+    reply(&mut talk, 1, plain(2001, 4501, 0));
+    talk.wait(3000);
+    upload(&mut talk, 1, plain(4501, 2001, 1000));
+    assert_eq!(silences(&talk), []);
+}
+
+#[test]
+fn a_silence_while_data_waits_is_a_gap_alone() {
+    let mut talk = acknowledged_upload(ACK);
+    upload(&mut talk, 1, plain(4001, 2001, 1000));
+    talk.wait(3000);
+    upload(&mut talk, 1, plain(4001, 2001, 1000));
+    reply(&mut talk, 1, plain(2001, 5001, 0));
+    upload(&mut talk, 1, plain(5001, 2001, 1000));
+    assert_eq!(silences(&talk), []);
+    assert_eq!(only(&talk).data.client.gaps.len(), 1);
+}
+
+#[test]
+fn a_keepalive_probe_is_no_sign_of_a_stall() {
+    let mut talk = acknowledged_upload(PSH_ACK);
+    talk.wait(3000);
+    upload(&mut talk, 1, plain(4000, 2001, 1));
+    assert_eq!(silences(&talk), []);
+}
+
+#[test]
+fn segments_of_a_slow_link_are_no_silences() {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), [vec![], vec![], vec![]]);
+    for (seq, ack) in [(1001, 2001), (2001, 3001), (3001, 4001), (2001, 4001)] {
+        talk.wait(1000);
+        upload(&mut talk, 1, plain(seq, 2001, 1000));
+        reply(&mut talk, 1, plain(2001, ack, 0));
+    }
+    assert_eq!(silences(&talk), []);
+}
+
+#[test]
+fn a_closed_receive_window_is_no_silence() {
+    let mut talk = acknowledged_upload(ACK);
+    let full = Sent {
+        window: 0,
+        ..plain(2001, 4001, 0)
+    };
+    reply(&mut talk, 1, full);
+    talk.wait(3000);
+    reply(&mut talk, 1, plain(2001, 4001, 0));
+    upload(&mut talk, 1, plain(4001, 2001, 1000));
+    assert_eq!(silences(&talk), []);
 }
 
 #[test]
