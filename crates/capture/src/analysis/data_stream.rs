@@ -113,6 +113,8 @@ pub(super) struct DataStream {
     waiting_since: Option<Nanos>,
     rtt_estimate: Option<Nanos>,
     limited_since: Option<Nanos>,
+    /// Since when the receive window is closed and no data is in flight.
+    closed_since: Option<Nanos>,
     pub(super) first_at: Option<Nanos>,
     pub(super) last_at: Nanos,
     /// Bytes of data seen, each counted once.
@@ -141,6 +143,7 @@ impl Default for DataStream {
             waiting_since: None,
             rtt_estimate: None,
             limited_since: None,
+            closed_since: None,
             first_at: None,
             last_at: 0,
             bytes: 0,
@@ -374,11 +377,25 @@ impl DataStream {
     /// Records whether the receive window leaves no room for another segment.
     pub(super) fn record_window(&mut self, now: Nanos, window_bytes: u64, segment_bytes: u64) {
         let waiting = self.highest - self.pieces.floor();
-        let is_limited = waiting > 0 && waiting + segment_bytes > window_bytes;
+        let is_closed = window_bytes == 0 && waiting == 0;
+        let is_probed = self.closed_since.is_some() && self.limited_since.is_some();
+        let is_limited = if is_closed {
+            is_probed
+        } else {
+            waiting > 0 && waiting + segment_bytes > window_bytes
+        };
         if let Some(since) = self.limited_since {
             self.limited += now.saturating_sub(since);
         }
         self.limited_since = is_limited.then_some(now);
+        let since = self.closed_since.unwrap_or(now);
+        self.closed_since = is_closed.then_some(since);
+    }
+
+    /// Records a zero-window probe (RFC 9293, section 3.8.6.1). Only a sender that has data to send
+    /// probes a closed window, so it had to wait since the window closed.
+    pub(super) fn record_window_probe(&mut self) {
+        self.limited_since = self.limited_since.or(self.closed_since);
     }
 }
 

@@ -420,6 +420,9 @@ impl Analysis {
         let window = subflow.ends[from].window_bytes;
         let widest = u64::from(packet.window) << LARGEST_WINDOW_SCALE;
         subflow.ends[to].record_receive_window(window.unwrap_or(widest));
+        if subflow.ends[from].is_probe(packet) {
+            connection.streams[from].record_window_probe();
+        }
         if let Some(window) = window {
             let largest_segment = subflow.ends[to].largest_segment();
             connection.streams[to].record_window(by.stamp.at, window, largest_segment);

@@ -272,6 +272,14 @@ impl Sender {
         self.counts.zero_windows += u64::from(window == 0 && !is_syn);
     }
 
+    /// Returns whether a packet is a probe that makes the other end tell its receive window: it has
+    /// no payload, and begins before what the other end expects.
+    pub(super) fn is_probe(&self, packet: &TcpPacket<'_>) -> bool {
+        let is_empty = packet.payload_len == 0 && packet.flags == Flags::ACK;
+        let before = self.highest.map(|(_, highest)| highest.saturating_sub(1));
+        is_empty && before.is_some() && self.offset_of(packet.seq) == before
+    }
+
     /// Records the receive window of the other end.
     pub(super) fn record_receive_window(&mut self, window_bytes: u64) {
         if self.unacknowledged_bytes() + self.largest_segment > window_bytes {

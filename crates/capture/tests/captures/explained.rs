@@ -432,6 +432,30 @@ fn a_closed_receive_window_is_no_silence() {
 }
 
 #[test]
+fn a_sender_that_probes_a_closed_window_is_held_back() {
+    let closed = |seq, ack| Sent {
+        window: 0,
+        ..plain(seq, ack, 0)
+    };
+    let limited_s = |probes: bool| {
+        let mut talk = acknowledged_upload(ACK);
+        reply(&mut talk, 1, closed(2001, 4001));
+        for _ in 0..2 {
+            talk.wait(998);
+            let seq = if probes { 4000 } else { 4001 };
+            upload(&mut talk, 1, plain(seq, 2001, 0));
+            reply(&mut talk, 1, closed(2001, 4001));
+        }
+        reply(&mut talk, 1, plain(2001, 4001, 0));
+        upload(&mut talk, 1, plain(4001, 2001, 1000));
+        only(&talk).data.client.window_limited_s
+    };
+    assert_eq!(limited_s(true), 2.001);
+    // An idle application needs no window.
+    assert_eq!(limited_s(false), 0.0);
+}
+
+#[test]
 fn data_behind_a_hole_waits_for_it() {
     let mut talk = two_subflows();
     upload(&mut talk, 2, mapped(1001, 1000, 1000));
