@@ -33,7 +33,7 @@ class Table:
 
     @classmethod
     def read(cls, path: Path) -> Table:
-        """Reads a Parquet or Arrow stream file; of a truncated stream, the readable part. Raises
+        """Reads a Parquet file, or the whole rows of the CSV file of a run that has not ended. Raises
         TableError.
         """
         from mptcplab import _core  # the compiled part loads only when a file is read

@@ -1,6 +1,6 @@
 //! The columns of a table in memory.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A table: the names and values of its columns, in order. All columns have the same length.
 pub type Table = Vec<(String, Column)>;
@@ -63,7 +63,7 @@ pub(super) enum Growing {
 pub(super) struct GrowingWords {
     codes: Vec<i32>,
     words: Vec<String>,
-    code_of: HashMap<String, i32>,
+    code_of: FxHashMap<String, i32>,
 }
 
 impl Growing {
