@@ -639,6 +639,7 @@ def test_who_is_killed_leaves_nothing(two_links: TwoLinks, number: signal.Signal
     assert two_links.routing() == routing
     process.send_signal(number)
     process.communicate(timeout=10)
+    assert process.returncode == (143 if number == signal.SIGTERM else -number)
     assert left_since(before) == {}
     assert (two_links.routing(), two_links.sockets()) == (routing, sockets)
 

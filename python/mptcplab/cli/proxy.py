@@ -30,9 +30,10 @@ def command(
 
     Or run a gateway to servers without MPTCP.
 
-    Exit status: that of the command.
+    Exit status: that of the command, or 143 if SIGTERM ends both.
     """
     import json
+    import signal
 
     from mptcplab import proxy
     from mptcplab.cli.options import listed_names
@@ -52,4 +53,8 @@ def command(
         done = proxy.run(program or (), settings, to=to)
     if report:
         report.write(json.dumps({"schema": "mptcplab/proxy/1", **done}, indent=2) + "\n")
-    raise typer.Exit(done["exit_status"] or 0)
+    status = done["exit_status"]
+    if status is None:
+        # SIGTERM, which is the ordinary end of a gateway, came before the end of the command.
+        status = 0 if gateway else 128 + signal.SIGTERM
+    raise typer.Exit(status)
