@@ -52,7 +52,7 @@ def follow(interface: str) -> Iterator[dict[str, Any]]:
     """Analyzes the traffic of an interface, and yields a new document of ``explain`` while packets
     come.
 
-    SIGINT ends tcpdump and then the iteration. The last document has all packets. Raises
+    SIGINT and SIGTERM end tcpdump and then the iteration. The last document has all packets. Raises
     PrivilegeError without the rights to capture, Unsupported without tcpdump, UsageError if tcpdump
     refuses.
     """
@@ -63,7 +63,7 @@ def follow(interface: str) -> Iterator[dict[str, Any]]:
         raise Unsupported("pcap", [("--follow", "it needs tcpdump, which is not installed")]) from error
     assert process.stdout is not None
     assert process.stderr is not None
-    with process, on_signals({signal.SIGINT: process.terminate}):
+    with process, on_signals({signal.SIGINT: process.terminate, signal.SIGTERM: process.terminate}):
         documents: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         # Reading waits for packets, but this thread must receive signals.
         threading.Thread(target=_tell_as_it_grows, args=(process.stdout.fileno(), documents)).start()

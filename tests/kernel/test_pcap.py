@@ -43,7 +43,8 @@ def test_a_path_that_is_cut_and_comes_back_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not installed")
-def test_what_goes_over_an_interface_is_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_goes_over_an_interface_is_followed(tmp_path: Path, number: signal.Signals) -> None:
     following = start("pcap", "--follow", "lo", "--json", cwd=tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as server:
         ports: set[int] = set()
@@ -53,7 +54,7 @@ def test_what_goes_over_an_interface_is_followed(tmp_path: Path) -> None:
                 ports.add(client.getsockname()[1])
                 client.sendall(bytes(5000))
             time.sleep(0.2)
-        following.send_signal(signal.SIGINT)
+        following.send_signal(number)
         out, err = following.communicate(timeout=30)
     assert (following.returncode, err) == (0, "")
     connections = json.loads(out)["connections"]
