@@ -573,6 +573,11 @@ def test_verdicts_as_junit_and_ktap(desk: Path) -> None:
     )
     assert re.fullmatch(r"not ok [12] short sim seed 1: expect=.*", lines[nested + 7])
     assert sum(bool(re.match(r"ok [12] short sim seed 1: expect=\[\]$", line)) for line in lines) == 1
+    printed = mptcplab("check", "--junit", "-", cwd=desk)
+    assert (printed.status, printed.out) == (1, (desk / "junit.xml").read_text())
+    assert not (desk / "-").exists()
+    refusal = "only one of --junit -, --ktap - and --json can use standard output"
+    assert is_refused(mptcplab("check", "--ktap", "-", "--json", cwd=desk), 2, refusal)
     ended = mptcplab("check", "--ktap", "ktap.txt", "--json", cwd=desk)
     assert (desk / "ktap.txt").read_text().splitlines() == lines
     jsonschema.validate(ended.document, SUMMARY)

@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from mptcplab.cli.options import OUT_VARIABLE, As_json, Quiet
+from mptcplab.errors import UsageError
 
 EXAMPLE = "Example: mptcplab check results --junit expectations.xml"
 
 
 def command(
     directory: Annotated[Path, typer.Argument(envvar=OUT_VARIABLE, help="Directory with bundles.")] = Path("results"),
-    junit: Annotated[Path | None, typer.Option(help="Write the verdicts as JUnit XML into this file.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write the verdicts as JUnit XML into this file; - for standard output.")
+    ] = None,
     ktap: Annotated[
         Path | None, typer.Option(help="Write the verdicts as KTAP into this file; - for standard output.")
     ] = None,
@@ -39,6 +42,9 @@ def command(
     from mptcplab.cli.verdicts import as_junit, as_ktap
     from mptcplab.results import summary
 
+    to_output = [str(file) == "-" for file in (junit, ktap)] + [as_json]
+    if sum(to_output) > 1:
+        raise UsageError("check: only one of --junit -, --ktap - and --json can use standard output")
     failures = known_failures.read(known) if known is not None else []
     found = bundles_under([directory])
     for bundle in found:
@@ -46,15 +52,14 @@ def command(
             bundle.verify()
     bundles = known_failures.set_aside(found, failures)
     done = [bundle for bundle in bundles if bundle.status == "done"]
-    if junit is not None:
-        write_text(junit, as_junit(bundles))
-    if ktap is not None and str(ktap) != "-":
-        write_text(ktap, as_ktap(bundles))
+    for file, written in ((junit, as_junit), (ktap, as_ktap)):
+        if str(file) == "-":
+            typer.echo(written(bundles), nl=False)
+        elif file is not None:
+            write_text(file, written(bundles))
     if as_json:
         print_json(summary(bundles))
-    elif ktap is not None and str(ktap) == "-":
-        typer.echo(as_ktap(bundles), nl=False)
-    else:
+    elif not any(to_output):
         print_not_done(bundles)
         print_expectations(done)
         print_line(f"{len(done)} of {len(bundles)} runs done, with correct checksums")
