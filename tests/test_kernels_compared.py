@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
+from mptcplab.errors import UsageError
+from mptcplab.report.comparison import arms_of
 from mptcplab.report.kernels import chance, changes_grid, counters_grid
 from mptcplab.results import Bundle
 
@@ -50,6 +52,18 @@ def test_the_page_says_how_many_counters_differ_by_chance(old: int, new: int, wo
     for run in runs:
         run.record["result"]["hosts"][0]["counters"]["TcpInSegs"] = 5
     assert words in str(chance(runs))
+
+
+def test_runs_of_one_experiment_on_two_kernels_are_two_arms() -> None:
+    common = {"experiment": "shares", "digest": "0" * 8, "status": "done", "substitutions": [], "started": ""}
+    found = [run_on(release, 0) for release in ("6.12.117", "7.3.4", "7.3.4")]
+    bundles = [Bundle(Path(str(number)), one.record | common) for number, one in enumerate(found)]
+    for bundle in bundles:
+        bundle.asked = {"origins": {}}
+    arms = arms_of(bundles)
+    assert {name: len(runs) for name, runs in arms.items()} == {"kernel (Linux 6.12.117)": 1, "kernel (Linux 7.3.4)": 2}
+    with pytest.raises(UsageError, match="found 2 that differ in none of these"):
+        arms_of(bundles[1:])
 
 
 def test_one_kernel_is_not_compared() -> None:

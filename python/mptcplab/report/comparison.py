@@ -12,7 +12,7 @@ from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.grid import Cell, Grid, Part
-from mptcplab.report.kernels import chance, changes_grid, counters_grid
+from mptcplab.report.kernels import chance, changes_grid, counters_grid, release_of
 from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, head, interval, interval_of, quantity
 from mptcplab.report.verdict import user_code
@@ -67,7 +67,7 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
             remedy += " with `mptcplab clean`" if bundle.status == "unfinished" else ""
             raise BundleError(f"{bundle.path}: {bundle.status}{why}; {remedy}")
     experiments = {bundle.record["experiment"] for bundle in bundles}
-    backends = {bundle.record["backend"] for bundle in bundles}
+    places = _places(bundles)
     variants = {bundle.record["digest"] for bundle in bundles}
     shared = _shared_folder(experiments)
     choices = _choices(bundles)
@@ -78,14 +78,31 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
         names += [changes[bundle.record["digest"]]] if len(variants) > len(experiments) else []
         names += choices[str(bundle.path)]
         name = ", ".join(name for name in names if name) or AS_DESCRIBED
-        if len(backends) > 1:
-            name = f"{name} on {bundle.record['backend']}" if any(names) else bundle.record["backend"]
+        if len(set(places.values())) > 1:
+            place = places[str(bundle.path)]
+            name = f"{name} on {place}" if any(names) else place
         arms.setdefault(name, []).append(bundle)
     if len(arms) < 2:
         raise UsageError(
-            f"a comparison needs runs of at least two experiments, variants or back-ends; found {len(bundles)} of one"
+            "a comparison needs runs of at least two experiments, variants, back-ends or kernels; "
+            f"found {len(bundles)} that differ in none of these"
         )
     return arms
+
+
+def _places(bundles: Sequence[Bundle]) -> dict[str, str]:
+    """Returns, by path of the bundle, its back-end, with the release of the kernel if runs on this
+    back-end had several.
+    """
+    releases: dict[str, set[str | None]] = {}
+    for bundle in bundles:
+        releases.setdefault(bundle.record["backend"], set()).add(release_of(bundle.record))
+    several = {backend for backend, found in releases.items() if len(found) > 1}
+    return {
+        str(bundle.path): f"{backend} (Linux {release_of(bundle.record)})" if backend in several else backend
+        for bundle in bundles
+        for backend in (bundle.record["backend"],)
+    }
 
 
 def shared_by(bundles: Sequence[Bundle]) -> str:
