@@ -8,7 +8,7 @@ import pytest
 from command_line import is_refused, mptcplab
 from mptcplab.errors import UsageError
 from mptcplab.routing.machine import Endpoint, Interface, Machine, Route, Rule
-from mptcplab.routing.plan import Choice, planned
+from mptcplab.routing.plan import Choice, planned, unmatched
 
 WLAN, LTE = Interface("wlan0", 3, ("192.0.2.5", "2001:db8::5")), Interface("wwan0", 4, ("198.51.100.7",))
 MAIN = (
@@ -65,6 +65,13 @@ def test_a_choice_names_interfaces_by_patterns() -> None:
     assert plan.rules == {Rule(4, "198.51.100.7", 770004)}
     assert plan.endpoints == {Endpoint("198.51.100.7", "wwan0", is_backup=True)}
     assert planned(machine(WLAN, LTE), Choice(with_endpoints=False)).endpoints == frozenset()
+
+
+def test_a_choice_that_leaves_out_all_uplinks_is_told() -> None:
+    told = unmatched(machine(WLAN, LTE), Choice(("wlan7",)))
+    assert told == "--interface wlan7 leaves out all uplinks: wlan0, wwan0"
+    assert unmatched(machine(WLAN, LTE), Choice(("wlan*",))) is None
+    assert unmatched(machine(), Choice(("wlan7",))) is None
 
 
 @pytest.mark.parametrize("pattern", ["", "wlan0; reboot", "a\nb", "$(x)", "w" * 40])

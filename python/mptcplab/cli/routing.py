@@ -84,6 +84,7 @@ def command(
     elif action is Action.apply:
         with Record.here().without_daemon():
             _tell_all(applied(choice))
+        _note_what_is_unmatched(choice)
     else:
         _remove(root)
 
@@ -107,6 +108,16 @@ def _remove(root: Path) -> None:
             _tell_all(removed())
 
 
+def _note_what_is_unmatched(choice: Choice) -> None:
+    from mptcplab.cli.output import print_note
+    from mptcplab.routing.machine import Machine
+    from mptcplab.routing.plan import unmatched
+
+    sentence = unmatched(Machine.read(), choice)
+    if sentence is not None:
+        print_note(sentence)
+
+
 def _tell_all(lines: list[str]) -> None:
     for line in lines:
         _tell(line)
@@ -122,6 +133,7 @@ def _show(choice: Choice, root: Path, *, as_json: bool) -> None:
     from mptcplab.cli.console import escape
     from mptcplab.cli.output import print_json, print_line, print_table
     from mptcplab.routing import installation
+    from mptcplab.routing.plan import Choice
     from mptcplab.routing.shown import shown
 
     found = shown(choice) | {"installed": installation.installed(root)}
@@ -132,6 +144,8 @@ def _show(choice: Choice, root: Path, *, as_json: bool) -> None:
     rows = [[escape(str(one[head])) for head in heads] for one in found["addresses"]]
     if rows:
         print_table(heads, rows, right=(3,))
+    elif choice.interfaces != Choice().interfaces:
+        print_line(f"no uplink matches --interface {', '.join(choice.interfaces)}")
     else:
         print_line("no interface has an address and a default route")
     if found["stale"]:

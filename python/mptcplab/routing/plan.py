@@ -46,6 +46,15 @@ class Plan:
     endpoints: frozenset[Endpoint] = frozenset()
 
 
+def unmatched(machine: Machine, choice: Choice) -> str | None:
+    """Returns a sentence if there are uplinks, but the choice leaves out all of them."""
+    others = uplinks(machine, Choice())
+    if not others or uplinks(machine, choice):
+        return None
+    patterns = ", ".join(choice.interfaces)
+    return f"--interface {patterns} leaves out all uplinks: {', '.join(one.name for one in others)}"
+
+
 def uplinks(machine: Machine, choice: Choice) -> dict[Interface, list[str]]:
     """Returns the interfaces that take part, with those of their addresses whose family has a
     default route over the interface.
