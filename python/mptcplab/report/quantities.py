@@ -24,9 +24,9 @@ def quantity(value: float | None, unit: str) -> Cell:
 def _written(value: float | None, unit: str) -> str:
     if value is None:
         return MISSING
-    if unit == "s" and 0 < abs(value) < 1e-3:
+    if unit == "s" and 0 < abs(value) < 0.9995e-3:
         return _with_unit(value * 1e6, "µs")
-    if unit == "s" and 0 < abs(value) < 1:
+    if unit == "s" and 0 < abs(value) < 0.9995:
         return _with_unit(value * 1000, "ms")
     if unit in PREFIXED:
         return _prefixed(value, PREFIXED[unit])
@@ -83,6 +83,6 @@ def _digits(value: float) -> str:
     """Returns a number with three significant digits, or a whole number in full."""
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}".replace(",", "\u202f")
-    if abs(value) >= 1000:
+    if abs(value) >= 999.5:
         return f"{value:,.0f}".replace(",", "\u202f")
     return f"{value:#.3g}".rstrip(".")
