@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from brute_force import count
-from command_line import PROGRAM, mptcplab
+from command_line import PROGRAM, is_refused, mptcplab
 from mptcplab import load, run
 from mptcplab.captures import explain, one_way
 from wireshark import needs_tshark
@@ -238,3 +238,8 @@ def test_the_report_of_a_run_explains_its_captures(tmp_path: Path) -> None:
     seen = {ends: way["retransmitted_bytes"] for ends, way in by_direction(document).items()}
     for subflow in record["flows"][0]["subflows"]:
         assert seen[subflow["local"], subflow["remote"]] == subflow["retransmitted_bytes"] > 0
+
+
+def test_captures_of_different_traffic_are_refused_with_the_option_for_one_host(tmp_path: Path) -> None:
+    ended = mptcplab("pcap", RECORDED / "A_basic.pcap", RECORDED / "B_addaddr.pcap", cwd=tmp_path)
+    assert is_refused(ended, 2, "no TCP packet in common", "further interface of one host with --interface")
