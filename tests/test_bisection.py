@@ -81,14 +81,17 @@ def test_git_gets_0_for_good_and_1_for_bad(desk: Path) -> None:
     status, out, err = step(desk)
     assert (status, err) == (0, "")
     assert out.startswith(f"good: {METRIC} on other-")
+    again = mptcplab("bisect-step", "step.yaml", "--metric", METRIC, "--good", "good", cwd=desk)
+    assert again.out.startswith(f"good: {METRIC} on sim is 1 times that of the good runs (")
     # The same program, as a kernel of another commit with the same release: its runs are repeated.
     status, out, err = step(desk, "--json", FACTOR="0.5")
     assert (status, err) == (1, "")
     document = json.loads(out)
+    assert document["schema"] == "mptcplab/bisection/1"
     assert (document["verdict"], document["pairs"]) == ("bad", 3)
     low, high = document["interval"]
     assert 0.4 < low <= document["estimate"] <= high < 0.6
-    assert len(list(find(desk / "bisect"))) == 6
+    assert len(list(find(desk / "bisect"))) == 9
 
 
 def test_git_skips_what_cannot_be_judged(desk: Path) -> None:

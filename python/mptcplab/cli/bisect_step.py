@@ -133,6 +133,7 @@ def _tell_judgement(
     least, most = judgement.allowed
     relation = "times that of" if judgement.method == "ratio" else "more than that of"
     judged_on = bundles[0].record["backend"]
+    good = "the good runs" if good == judged_on else good
     line = (
         f"{judgement.verdict}: {metric} on {judged_on} is {judgement.estimate:.4g} {relation} {good} "
         f"({low:.4g} to {high:.4g}; good is {least:.4g} to {most:.4g}; {len(bundles)} pairs, error rate {error_rate:g})"
@@ -155,6 +156,6 @@ def _tell(document: Json, line: str, *, as_json: bool) -> None:
     from mptcplab.cli.output import print_json, print_line
 
     if as_json:
-        print_json(document)
+        print_json({"schema": "mptcplab/bisection/1", **document})
     else:
         print_line(line)
