@@ -243,3 +243,8 @@ def test_the_report_of_a_run_explains_its_captures(tmp_path: Path) -> None:
 def test_captures_of_different_traffic_are_refused_with_the_option_for_one_host(tmp_path: Path) -> None:
     ended = mptcplab("pcap", RECORDED / "A_basic.pcap", RECORDED / "B_addaddr.pcap", cwd=tmp_path)
     assert is_refused(ended, 2, "no TCP packet in common", "further interface of one host with --interface")
+
+
+@pytest.mark.parametrize("words", [("a.pcap",), ("--report", "a.html"), ("--series", "a.csv"), ("--decode", "1")])
+def test_what_follow_does_not_do_is_refused(words: tuple[str, ...], tmp_path: Path) -> None:
+    assert is_refused(mptcplab("pcap", "--follow", "lo", *words, cwd=tmp_path), 2, "allowed with it: --json")

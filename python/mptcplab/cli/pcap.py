@@ -49,6 +49,8 @@ def command(
     of a connection.
     """
     if follow is not None:
+        if file or interfaces or decode or report or series:
+            raise UsageError("pcap: --follow reads no FILE and writes none; allowed with it: --json")
         _follow(follow, as_json=as_json)
         return
     if file is None:
