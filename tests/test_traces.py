@@ -106,6 +106,7 @@ WRONG = {
     "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n": (
         "trace:1: is a pointer of Git LFS, and not the trace; allowed: the file itself, which `git lfs pull` fetches"
     ),
+    "{\n1\n": "trace:1: no format has a line such as '{'; allowed: csv",
     "1\n5\n4\n": "trace:3: 4 ms comes after 5 ms; allowed: ascending milliseconds",
     "1\n-5\n": "trace:2: found '-5'; allowed: a whole number of milliseconds",
     "0\n0\n": "trace:2: the trace ends at 0 ms; allowed: a last millisecond above 0",

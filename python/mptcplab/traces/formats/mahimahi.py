@@ -15,8 +15,9 @@ _NS = 1_000_000
 
 
 def fits(text: Text) -> bool:
-    """Returns whether the first line is one number or word."""
-    return len(text.rows[0].text.split()) == 1 and "," not in text.rows[0].text
+    """Returns whether the first line is one number or word, and no bracket of JSON."""
+    first = text.rows[0].text.split()
+    return len(first) == 1 and "," not in first[0] and first[0] not in ("{", "[")
 
 
 def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
