@@ -544,6 +544,14 @@ def test_a_report_does_not_damage_a_bundle_that_is_run_again(done: Path, tmp_pat
         assert mptcplab(*arguments, cwd=tmp_path).status == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_standard_output_on_a_full_disk_is_one_line(desk: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([PROGRAM, "list", "--json"], cwd=desk, stdout=full, stderr=subprocess.PIPE, check=False)
+    told = b"mptcplab: standard output: cannot be written: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (4, told)
+
+
 # ---- verdicts for other programs ----
 
 

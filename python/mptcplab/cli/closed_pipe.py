@@ -1,5 +1,5 @@
 """Standard output whose reader closes it: ``mptcplab list | head`` ends like a program that SIGPIPE
-ends.
+ends. Standard output that cannot be written, as a file on a full disk, is one message.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ import io
 import os
 import sys
 from typing import cast
+
+from mptcplab.errors import RunFailed
 
 #: 128 + SIGPIPE: the exit status in a shell of a program that wrote into a closed pipe.
 CLOSED_PIPE = 141
@@ -22,9 +24,16 @@ class _Output(io.FileIO):
         try:
             return super().write(content)
         except BrokenPipeError:
-            # Discards what is still to be flushed.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            self._discard()
             raise SystemExit(CLOSED_PIPE) from None
+        except OSError as error:
+            self._discard()
+            print(f"mptcplab: standard output: cannot be written: {error.strerror}", file=sys.stderr)
+            raise SystemExit(RunFailed.exit_status) from None
+
+    def _discard(self) -> None:
+        """Discards what is still to be flushed."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
 def heed_closed_pipe() -> None:
