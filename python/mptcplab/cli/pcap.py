@@ -56,6 +56,8 @@ def command(
     if file is None:
         raise UsageError("mptcplab pcap needs a FILE, or an interface to --follow")
     files = [STANDARD_INPUT if file == PIPE else file, *(interfaces or [])]
+    if len({path.resolve() for path in files}) < len(files):
+        raise UsageError(f"pcap: found one capture twice in {', '.join(map(str, files))}; allowed: each once")
     if decode is not None:
         _show_packet(files, decode, as_json=as_json)
         return
