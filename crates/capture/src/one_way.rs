@@ -32,7 +32,9 @@ pub enum OneWayError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The captures have no packet in common.
-    #[error("{here} and {there} have no TCP packet in common among their first {FIRST_FRAMES}")]
+    #[error(
+        "{here} and {there} have no TCP packet in common among their first {FIRST_FRAMES}; allowed are captures of the same traffic at two hosts"
+    )]
     Strangers {
         /// The first capture.
         here: String,

@@ -114,12 +114,7 @@ def _one_way(files: list[Path], peer: Path) -> dict[str, Any]:
 
     if STANDARD_INPUT in files:
         raise UsageError("two captures of the same traffic are read twice, so neither can be a pipe")
-    try:
-        return one_way(files, peer)
-    except UsageError as error:
-        if "in common" not in str(error):
-            raise
-        raise UsageError(f"{error}; give the capture of a further interface of one host with --interface") from error
+    return one_way(files, peer)
 
 
 def _write(document: dict[str, Any], rows: Path, report: Path | None, series: Path | None) -> None:
