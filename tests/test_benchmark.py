@@ -47,7 +47,8 @@ def test_the_kind_follows_from_the_name_or_from_the_hooks() -> None:
     [
         (("lai",), "no algorithm is called 'lai'"),
         (("lia", "queue"), "--kind queue: allowed is cc, scheduler, path_manager"),
-        (("lia", None, ["min_rtt"]), "--against min_rtt: no congestion control is called so"),
+        (("lia", None, ["min_rtt"]), "--against: no congestion control is called 'min_rtt'"),
+        (("lia", None, ["oli"]), "--against: no congestion control is called 'oli', did you mean 'olia'?"),
         (("lia", None, ["lia"]), "there is nothing to compare lia with"),
         (("default",), "default may be a scheduler or a path_manager: say which with --kind"),
     ],

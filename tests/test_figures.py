@@ -90,6 +90,13 @@ def test_an_entity_has_one_colour_in_all_figures() -> None:
     assert of_subflows == {"wlan0-eth0": of_links["wifi"], "wwan0-eth1": of_links["lte"]}
 
 
+def test_a_figure_says_that_it_leaves_queues_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {one.title for one in drawings_of(made_run()) if one.name == "queues"} == {"Queue length"}
+    monkeypatch.setattr("mptcplab.plots.run.MOST_LINES", 1)
+    titles = {one.name: one.title for one in drawings_of(made_run())}
+    assert titles["queues"] == "Queue length; the 1 longest of 2 queues"
+
+
 def test_lifetimes_have_the_colours_of_the_subflows() -> None:
     svgs = {drawing.name: drawing.svg() for drawing in drawings_of(made_kernel_run())}
     colours = {name: set(re.findall(r"var\(--c\d\)", svgs[name])) for name in ("timeline", "subflows")}

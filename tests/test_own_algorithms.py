@@ -188,6 +188,17 @@ REFUSED = {
     "no class": ("./own.py", RENO, "found './own.py'; allowed: ./FILE.py:CLASS"),
     "another class": ("./own.py:Remo", RENO, "flows.bulk.cc: ./own.py:Remo: the file has no class Remo; allowed: Reno"),
     "no hook": ("./own.py:Reno", "class Reno:\n    acked = print\n", "the class has no method congestion"),
+    "a hook without its arguments": (
+        "./own.py:Reno",
+        RENO.replace("def congestion(self, context, congestion)", "def congestion(self, context)"),
+        "flows.bulk.cc: ./own.py:Reno: found the hook congestion(self, context);"
+        " allowed: congestion(self, context, congestion)",
+    ),
+    "an optional hook without its arguments": (
+        "./own.py:Reno",
+        f"{RENO}\n    def pacing_rate(self):\n        return None\n",
+        "found the hook pacing_rate(self); allowed: pacing_rate(self, context)",
+    ),
     "broken": ("./own.py:Reno", "x = 1\nclass Reno\n", "./own.py, line 2: SyntaxError: expected ':'"),
     "an error": ("./own.py:Reno", "x = 1\ny = 1 / 0\n", "./own.py, line 2: ZeroDivisionError: division by zero"),
     "a parameter": ("{./own.py:Reno: {gain: 2}}", RENO, "got an unexpected keyword argument 'gain'; allowed: Reno()"),

@@ -199,6 +199,13 @@ def test_a_comparison_needs_two_arms_and_takes_ratios_seed_by_seed(tmp_path: Pat
         arms_of([found[0][0]])
 
 
+def test_arms_of_different_experiments_say_which_changes_only_one_of_them_has(tmp_path: Path) -> None:
+    changed = {"links.wifi.rate": "--set links.*.rate=5mbit", "duration": "--set duration=30s"}
+    kept = {"duration": "--set duration=30s"}
+    found = [recorded(tmp_path, name=f"cuts/{name}", origins=o)[0] for name, o in (("n1", changed), ("n2", kept))]
+    assert list(arms_of(found)) == ["n1, rate=5mbit", "n2"]
+
+
 def test_names_of_drawings_are_safe_for_files_and_elements() -> None:
     with pytest.raises(ValueError, match="names files"):
         bars("../x", "Goodput", "Mbit/s", {"a": Spread(1, 1.0, 1.0, 1.0)})

@@ -250,7 +250,10 @@ def _known(family: algorithms.Family, name: str, on: str) -> str:
         raise UsageError(f"--against {name}: {on} has no {family.kind} of this name")
     found = name if algorithms.is_users(name) else family.find(name)
     if found is None:
-        raise UsageError(f"--against {name}: no {family.kind} is called so; allowed: {', '.join(family.names)}")
+        meant = algorithms.as_users(name) or algorithms.nearest(name, family.names)
+        hint = f", did you mean '{meant}'?" if meant else ""
+        allowed = f"./FILE.py:CLASS, or one of {', '.join(family.names)}"
+        raise UsageError(f"--against: no {family.kind} is called {name!r}{hint}; allowed: {allowed}")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import sys
 import threading
 import time
@@ -25,6 +26,22 @@ Classes = dict[str, dict[str, Make]]
 
 #: The required hooks of a class, by the field of a flow that names it.
 REQUIRED = {"cc": ("acked", "congestion"), "scheduler": ("next",), "path_manager": ("handle",)}
+#: The arguments with which the hooks of a class are called, by the field of a flow.
+ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "cc": {
+        "acked": ("context", "acked"),
+        "congestion": ("context", "congestion"),
+        "subflow_added": ("context",),
+        "subflow_removed": ("which",),
+        "segment_sent": ("context", "bytes"),
+        "recovery_exited": ("context",),
+        "undone": ("context",),
+        "restarted_after_idle": ("context", "idle_ns"),
+        "pacing_rate": ("context",),
+    },
+    "scheduler": {"next": ("view",)},
+    "path_manager": {"handle": ("now_ns", "event"), "poll_timeout": (), "handle_timeout": ("now_ns",)},
+}
 #: Hooks that need another one.
 TOGETHER = {"poll_timeout": "handle_timeout"}
 #: Real time without progress of simulated time after which a hook counts as hanging.
@@ -91,6 +108,21 @@ def _check_hooks(found: type, field: str, place: str) -> None:
     if lacking:
         allowed = f"a class with the hooks {', '.join(REQUIRED[field])}"
         raise SpecError(f"{place}: the class has no method {', '.join(lacking)}", allowed=allowed)
+    for hook, arguments in ARGUMENTS[field].items():
+        _check_arguments(found, hook, arguments, place)
+
+
+def _check_arguments(found: type, hook: str, arguments: tuple[str, ...], place: str) -> None:
+    """Checks that a method takes what its hook is called with. Other callables are left alone."""
+    method = inspect.getattr_static(found, hook, None)
+    if not inspect.isfunction(method):
+        return
+    signature = inspect.signature(method)
+    try:
+        signature.bind("self", *arguments)
+    except TypeError:
+        allowed = f"{hook}({', '.join(('self', *arguments))})"
+        raise SpecError(f"{place}: found the hook {hook}{signature}", allowed=allowed) from None
 
 
 class Schedulers:

@@ -153,7 +153,8 @@ def queues(run: RunData) -> Drawing | None:
     lines = [Line(short(path), used[path].times_s, used[path].values / 1000) for path in order]
     alt = "; ".join(f"{curve.label}: largest {np.max(curve.y):.3g} kB" for curve in curves)
     axis, remarks = Axis("Bytes in the queue", "kB"), arrows_told(run, shown)
-    return _overlaid(run, "queues", "Queue length", curves, lines, axis, alt, remarks)
+    more = f"; the {len(shown)} longest of {len(order)} queues" if len(order) > len(shown) else ""
+    return _overlaid(run, "queues", f"Queue length{more}", curves, lines, axis, alt, remarks)
 
 
 def probe_rtt(run: RunData) -> Drawing | None:
@@ -164,8 +165,9 @@ def probe_rtt(run: RunData) -> Drawing | None:
     ]
     curves = [Curve(line.label, line.x, line.y, "dots", number) for number, line in enumerate(lines[:MOST_LINES])]
     alt = "; ".join(f"{line.label}: median {np.median(line.y):.3g} ms" for line in lines[:MOST_LINES])
+    more = f"; the first {MOST_LINES} of {len(lines)} probes" if len(lines) > MOST_LINES else ""
     axis = Axis("Round-trip time", "ms")
-    return _overlaid(run, "rtt", "Round-trip time of probes", curves, lines, axis, alt)
+    return _overlaid(run, "rtt", f"Round-trip time of probes{more}", curves, lines, axis, alt)
 
 
 def delay(run: RunData) -> Drawing | None:

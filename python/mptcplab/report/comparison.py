@@ -68,15 +68,13 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
             raise BundleError(f"{bundle.path}: {bundle.status}{why}; {remedy}")
     experiments = {bundle.record["experiment"] for bundle in bundles}
     places = _places(bundles)
-    variants = {bundle.record["digest"] for bundle in bundles}
     shared = _shared_folder(experiments)
     choices = _choices(bundles)
     changes = _changes_of_variants(bundles)
     arms: Arms = {}
     for bundle in bundles:
         names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
-        names += [changes[bundle.record["digest"]]] if len(variants) > len(experiments) else []
-        names += choices[str(bundle.path)]
+        names += [changes[bundle.record["digest"]], *choices[str(bundle.path)]]
         name = ", ".join(name for name in names if name) or AS_DESCRIBED
         if len(set(places.values())) > 1:
             place = places[str(bundle.path)]
