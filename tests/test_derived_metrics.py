@@ -323,6 +323,18 @@ def test_what_comes_back_soon_does_not_raise_the_target_of_the_failure() -> None
     assert isinstance(Evaluation(run).value("events.back", "recovery_s"), Absent)
 
 
+def test_a_run_that_ends_too_early_to_show_recovery_is_not_called_unrecovered() -> None:
+    events = [event(f"cut{at}", at, {"kind": "interface_down", "interface": "client.wlan0"}) for at in (10, END_S - 2)]
+    experiment = resolved(events=events)
+    t = np.round(np.arange(0, END_S + 0.05, 0.1), 6)
+    delivered = [("flows.bulk", "bytes_in_order", t, total(np.where(t[:-1] < 10 - 1e-6, 7.2e6, 0.1e6)))]
+    run = RunData(experiment, result(experiment), Samples(samples_table(delivered)), Units(units_table()))
+    early, late = (Evaluation(run).value(f"events.{one['id']}", "full_rate_s") for one in events)
+    assert isinstance(early, Absent)
+    assert early.why.startswith("the flow did not hold")
+    assert late == Absent("the flow ran for 2 s after the event; recovery takes at least 3 s to see")
+
+
 def test_flows_that_an_event_does_not_concern_do_not_spoil_its_recovery() -> None:
     slower = direction(2_000_000)
     change = event("slower", 10, {"kind": "set_link", "link": "wifi", "forward": slower, "backward": slower})

@@ -231,6 +231,8 @@ def test_figures_combine_in_axes_that_exist(runs: mptcplab.Runs) -> None:
     assert all(line.get_markerfacecolor() == line.get_color() for line in dots.lines if line.get_marker() == ".")
     with pytest.raises(UsageError, match="found 1 axes for 2 panels"):
         runs[0].plot.windows(ax=plot)
+    with pytest.raises(UsageError, match="ax=3; allowed: axes of matplotlib"):
+        runs[0].plot.throughput(ax=3)
     several = figure.subplots(1, 2)
     assert runs[0].plot.windows(ax=several) is several
 

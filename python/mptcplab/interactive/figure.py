@@ -9,20 +9,18 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
 from mptcplab.errors import UsageError
 from mptcplab.plots.drawing import Drawing
 from mptcplab.plots.look import BAND, FAINT, INK, PALETTE, Look, style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Draw: TypeAlias = Callable[[], Drawing | None]
 #: How much of the colour of text a band has that marks an outage.
@@ -66,6 +64,9 @@ class GivenAxes:
 
     def __init__(self, axes: Any) -> None:
         self.axes: list[Axes] = list(np.atleast_1d(np.asarray(axes, dtype=object)).flat)
+        for found in self.axes:
+            if not isinstance(found, Axes):
+                raise UsageError(f"ax={found!r}; allowed: axes of matplotlib, as in ax=plt.gca()")
 
     def panels(self, rows: int, columns: int, **_options: Any) -> tuple[Any, Any]:
         """Returns the given axes and their figure. Raises UsageError if their number is not that of

@@ -169,10 +169,13 @@ def _unrecovered(run: RunData, flow: str, before: float, since: Happening, of: T
     left = capacity_bps(run, flow, since.actual_s)
     if of == "remaining_capacity" and left == 0 and capacity_bps(run, flow, run.flow_end_s(flow)) == 0:
         return "no path of the flow was left"
+    after_s, hold_s = run.flow_end_s(flow) - since.actual_s, HOLD_BINS * width_s
+    if after_s < hold_s:
+        return f"the flow ran for {after_s:.3g} s after the event; recovery takes at least {hold_s:g} s to see"
     what = f"{before:.4g} bit/s"
     if of == "remaining_capacity":
         what = f"what the network could carry, at most {what},"
-    return f"{UNRECOVERED} {FRACTION:g} of {what} for {HOLD_BINS * width_s:g} s before its end"
+    return f"{UNRECOVERED} {FRACTION:g} of {what} for {hold_s:g} s before its end"
 
 
 def targets_bps(
