@@ -124,6 +124,15 @@ def test_a_newcomer_that_fails_has_no_place_and_the_reason_is_told(tmp_path: Pat
     assert ended.status == 4
     assert MISSING in next(line for line in ended.out.splitlines() if line.startswith("small-buffer"))
     assert "has no attribute 'pear'" in ended.out
+    lines = ended.out.splitlines()
+    assert sum(line.startswith("failed: ") for line in lines) == 5
+    [more] = [line for line in lines if "more runs are not done" in line]
+    page = (tmp_path / "bench-algorithm.html").read_text()
+    assert page.count("failed: at ") == 5
+    assert more.split(";")[0] in page
+    assert "<h1>own.py:Own compared with min_rtt</h1>" in page
+    arguments = ("bench-algorithm", "./own.py:Own", "--against", "min_rtt", "--repeat", "2", "--quiet")
+    assert mptcplab(*arguments, cwd=tmp_path).out.splitlines()[-1] == more
 
 
 @built

@@ -21,7 +21,7 @@ def contest_page(document: Json) -> str:
     names = _names(document)
     return render(
         "contest.html.j2",
-        title=f"{names[0]} compared with {len(names) - 1} others",
+        title=f"{names[0]} compared with {names[1] if len(names) == 2 else f'{len(names) - 1} others'}",
         kind=KINDS[document["kind"]],
         document=document,
         overview=[Picture.of(_overview(document, names))],
