@@ -146,6 +146,15 @@ def test_metrics_that_were_renamed_say_how_they_are_called_now() -> None:
         check(experiment["expect"], experiment)
 
 
+def test_links_without_a_rate_have_recoveries() -> None:
+    experiment = resolved()
+    for flow in experiment["flows"]:
+        flow["ceiling_bps"] = None
+    with np.errstate(invalid="raise"):
+        found = recoveries(made_run(experiment), "bulk")
+    assert {(r.event, r.since): r.seconds for r in found if r.of == "before"}["cut", "failure"] == pytest.approx(10.3)
+
+
 def test_a_flow_that_loses_its_only_path_has_no_remaining_capacity() -> None:
     cut = event("cut", 10, {"kind": "link_down", "link": "lte", "by": "cut"})
     run = made_run(resolved(events=[cut]))

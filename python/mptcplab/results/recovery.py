@@ -197,7 +197,9 @@ def targets_bps(
     rates = [before if capacity is None else min(before, capacity) for capacity in known]
     seconds = np.maximum(np.minimum(ends_s, until) - np.maximum(starts_s, since), 0)
     # In the order of time, also for a single interval, which sum() would add in parts.
-    bits: Floats = np.add.accumulate(seconds * np.array(rates)[:, np.newaxis])[-1]
+    # Zero seconds without a rate limit are no bits, whereas 0 * inf is not a number.
+    carried = np.multiply(seconds, np.array(rates)[:, np.newaxis], out=np.zeros_like(seconds), where=seconds > 0)
+    bits: Floats = np.add.accumulate(carried)[-1]
     return bits / (ends_s - starts_s)
 
 
