@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import BROWSER, needs_browser
+from browser import BROWSER, chromium, needs_browser
 from mptcplab import load, run
 from mptcplab.captures import explain, read_series
 from mptcplab.report.capture import capture_page
@@ -161,6 +161,22 @@ def test_of_very_many_connections_the_largest_are_shown_and_the_others_counted(
     many = copy.deepcopy(document)
     many["connections"] += [copy.deepcopy(multipath(document)) | {"id": n} for n in range(2, 40)]
     assert "And 16 more connections" in capture_page(many, series)
+
+
+@needs_browser
+def test_the_subflows_of_a_connection_fit_into_the_page(page: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("<td>FIN</td>", "<td>RST by the client, reason 0</td>"))
+    assert "RST by the client" in file.read_text()
+    with chromium() as browser:
+        shown = browser.new_page(viewport={"width": 1280, "height": 900})
+        shown.goto(file.as_uri())
+        hidden = shown.evaluate("[...document.querySelectorAll('.scroll')].map(t => t.scrollWidth - t.clientWidth)")
+        lines = shown.evaluate(
+            "Math.max(...[...document.querySelectorAll('.loose tbody tr')].map(t => t.offsetHeight))"
+        )
+    assert max(hidden) <= 0
+    assert lines < 100
 
 
 def test_a_capture_without_tcp_has_a_page(tmp_path: Path) -> None:
