@@ -16,6 +16,7 @@ BASE = {"units", "errors", "document", "topology", "algorithms"}
 ALLOWED: dict[str, set[str]] = {
     "units": set(),
     "errors": set(),
+    "unfinished": set(),
     "hooks": set(),
     "algorithms": {"_core"},
     "behaviours": {"_core"},
@@ -71,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"results", "metrics", "errors", "sweep", "traces"},
     "notices": set(),
     "signals": set(),
-    "captures": {"errors", "signals", "_core"},
+    "captures": {"errors", "signals", "unfinished", "_core"},
     "report": {
         "algorithms",
         "capacities",
@@ -128,7 +129,7 @@ ALLOWED: dict[str, set[str]] = {
     "controller": {"errors", "paths", "recovery"},
     "shipped": set(),
     "starts": {"algorithms", "catalogue", "document", "errors", "experiment", "shipped"},
-    "exercises": {"document", "errors", "experiment", "results", "runner"},
+    "exercises": {"document", "errors", "experiment", "results", "runner", "unfinished"},
     "own_mptcp": set(),
     "doctor": {"errors", "backends", "own_mptcp", "remote", "_core"},
     "reference": {
@@ -177,6 +178,7 @@ ALLOWED: dict[str, set[str]] = {
         "starts",
         "sweep",
         "traces",
+        "unfinished",
         "units",
         "web",
     },

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import _core
 from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
 from mptcplab.signals import on_signals
+from mptcplab.unfinished import removed_if_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,17 +141,18 @@ def write_series(rows: Path, to: Path) -> None:
     import csv
     import shutil
 
+    if to.suffix not in (".parquet", ".csv"):
+        raise UsageError(f"{to}: a series is written as .parquet or .csv")
     try:
-        if to.suffix == ".parquet":
-            shutil.copyfile(rows, to)
-        elif to.suffix == ".csv":
+        with removed_if_unfinished(to):
+            if to.suffix == ".parquet":
+                shutil.copyfile(rows, to)
+                return
             columns = {name: _texts(values) for name, values in read_series(rows).items()}
             with to.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow(columns)
                 writer.writerows(zip(*columns.values(), strict=True))
-        else:
-            raise UsageError(f"{to}: a series is written as .parquet or .csv")
     except OSError as error:
         raise UsageError(f"{to}: cannot be written: {error.strerror}") from error
 

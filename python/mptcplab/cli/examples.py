@@ -28,7 +28,11 @@ def command(
     except FileExistsError as error:
         raise UsageError(f"{directory}: exists already; allowed: a new directory") from error
     except OSError as error:
-        raise UsageError(f"{directory}: cannot be made: {error.strerror}") from error
+        shutil.rmtree(directory, ignore_errors=True)
+        # copytree collects errors as texts of the form "[Errno 28] No space left on device: 'FILE'".
+        told = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
+        why = told.partition("] ")[2].partition(": ")[0] or told
+        raise UsageError(f"{directory}: cannot be made: {why}") from error
     descriptions = len(list(directory.rglob("*.yaml")))
     notebooks = len(list(directory.rglob("*.ipynb")))
     told = f"{descriptions} descriptions, {notebooks} notebooks, and the files that they use"

@@ -86,9 +86,11 @@ def _begin(exercise: Exercise, asked: str) -> None:
     if exercise.file.exists():
         print_line(f"{exercise.file} exists and is kept; delete it to begin again")
     else:
+        # The description comes last, because without captures it must not stand for a whole exercise.
+        written = captures(exercise, Path()) if exercise.sheet.captured else []
         write_text(exercise.file, exercise.text)
         print_line(f"wrote {exercise.file}")
-        for capture in captures(exercise, Path()) if exercise.sheet.captured else ():
+        for capture in written:
             callers.give(capture)
             print_line(f"wrote {capture}")
     print_remark(f"fill in its gaps, then: mptcplab exercise {shlex.quote(asked)} --check")

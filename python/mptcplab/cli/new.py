@@ -104,6 +104,7 @@ def _write(contents: dict[Path, bytes], *, force: bool) -> None:
     """Writes all files, or none of them if one exists."""
     from mptcplab import callers
     from mptcplab.errors import UsageError
+    from mptcplab.unfinished import removed_if_unfinished
 
     for file in contents:
         if file.exists() and not force:
@@ -112,7 +113,8 @@ def _write(contents: dict[Path, bytes], *, force: bool) -> None:
         try:
             if file is not next(iter(contents)):
                 file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+            with removed_if_unfinished(file):
+                file.write_bytes(content)
         except OSError as error:
             raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
         callers.give(file)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import callers
 from mptcplab.cli.console import PlainConsole, console, escape, plain_table, without_markup
 from mptcplab.errors import UsageError
+from mptcplab.unfinished import removed_if_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,7 +131,8 @@ def write_text(path: Path, text: str) -> None:
     it cannot be written.
     """
     try:
-        path.write_text(text, encoding="utf-8")
+        with removed_if_unfinished(path):
+            path.write_text(text, encoding="utf-8")
         callers.give(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import document
 from mptcplab.document import Node
+from mptcplab.errors import UsageError
 from mptcplab.exercises.gaps import check_filled
 from mptcplab.experiment import Experiment, resolve
 from mptcplab.runner import Nobody, execute, plan
+from mptcplab.unfinished import removed_if_unfinished
 
 if TYPE_CHECKING:
     from mptcplab.exercises.sheet import Check, Exercise
@@ -51,13 +53,19 @@ def checked(exercise: Exercise, file: Path) -> Outcome:
 
 
 def captures(exercise: Exercise, folder: Path) -> list[Path]:
-    """Writes the captures of a run with the solution into a directory, and returns their files."""
+    """Writes the captures of a run with the solution into a directory, and returns their files.
+    Raises UsageError for a place that takes none.
+    """
     solution = document.parse(exercise.answered(exercise.sheet.solution), exercise.name)
     written = []
     with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
         for capture in sorted((_run(solution, Path(scratch)).path / "captures").iterdir()):
             target = folder / f"{exercise.name}-{capture.name}"
-            target.write_bytes(capture.read_bytes())
+            try:
+                with removed_if_unfinished(target):
+                    target.write_bytes(capture.read_bytes())
+            except OSError as error:
+                raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
             written.append(target)
     return written
 
