@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,3 +160,40 @@ def test_a_full_disk_is_named_and_leaves_what_fits(desk: Path) -> None:
     assert len(_core.read_table(bundle.path / "units.csv")["unit"]) > 0
     elsewhere = mptcplab("show", bundle.path / "experiment.json", "--resolved", cwd=desk)
     assert elsewhere.document["name"] == "long"
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount in a namespace of its own")
+@pytest.mark.parametrize(
+    "command", ["new mine --from commute", "exercise 10", "examples", "show short.yaml --svg x.svg"]
+)
+def test_a_full_disk_leaves_no_half_of_a_file(desk: Path, command: str) -> None:
+    (desk / "small").mkdir()
+    script = f"""mount -t tmpfs -o size=32k none small && cp short.yaml small && cd small
+        head -c 64k /dev/zero > filler 2> ../filled; {PROGRAM} {command} > ../out; echo $? > ../status; ls > ../left"""
+    ended = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], cwd=desk, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (desk / "status").read_text() == "2\n"
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stderr.endswith("No space left on device\n")
+    assert (desk / "left").read_text().split() == ["filler", "short.yaml"]
+
+
+INTERRUPTED_WHILE_LOADING = """
+def interrupted(name):
+    raise KeyboardInterrupt
+cli.import_module = interrupted
+"""
+INTERRUPTED_AGAIN = """
+cli.application = lambda commands: lambda **options: cli.INTERRUPTED
+cli._has_fresh = lambda asked: os.kill(os.getpid(), signal.SIGINT) is None
+"""
+
+
+@pytest.mark.parametrize("what_happens", [INTERRUPTED_WHILE_LOADING, INTERRUPTED_AGAIN])
+def test_no_interrupt_shows_a_traceback(what_happens: str) -> None:
+    program = f"import os, signal, sys\nfrom mptcplab import cli\n{what_happens}\nsys.argv[1:] = ['list']\ncli.main()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr.startswith("mptcplab: interrupted")
+    assert len(ended.stderr.splitlines()) == 1

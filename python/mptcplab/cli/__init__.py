@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import re
 import shlex
+import signal
 import sys
 import traceback
 from importlib import import_module
@@ -129,7 +130,8 @@ def main() -> None:
         _end(str(error), error.exit_status)
     except WrongUsage as error:
         _end_wrong_usage(error)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        # KeyboardInterrupt: while the commands were being loaded.
         _end("interrupted", INTERRUPTED)
     except PermissionError as error:
         # Any command may be given a directory that its user may not enter, and any call may find
@@ -143,6 +145,8 @@ def main() -> None:
         # a short command.
         gc.freeze()
     if status == INTERRUPTED:
+        # A second Ctrl-C must not turn the message into a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         continues = "; the same command without --fresh continues with the runs that are not done"
         _end(f"interrupted{continues if _has_fresh(asked) else ''}", INTERRUPTED)
     sys.stdout.flush()
