@@ -90,6 +90,9 @@ def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
         ("show shrt", ["no experiment and no file is called 'shrt'"]),
         ("run .", ["is a directory"]),
         ("run short.yaml --set links", ["--set links: not of the form KEY=VALUE"]),
+        ("run short.yaml --set links.wifi.rate=", ["the value is missing", "links.wifi.rate=null for none"]),
+        ("run short", ["called 'short'; did you mean short.yaml?"]),
+        ("report results --style projektor", ["--style projektor: unknown; allowed: plain"]),
         ("run short.yaml --set links.wfi.delay=3ms", ["links.wfi.delay", "did you mean 'wifi'?"]),
         ("show short.yaml --set links.wifi.delay=3parsec", ["unknown unit 'parsec'", "30ms"]),
         ("run short.yaml --set duration=1s --set duration=2s", ["--set duration: given twice"]),
@@ -113,7 +116,7 @@ def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
         ("show short.yaml --set duration=0s", ["duration: the run takes no time"]),
         ("show short.yaml --set a.b=5mbit", ["unknown field 'a'"]),
         ("run short.yaml --set expect=[nonsense]", ["'nonsense' is not a comparison"]),
-        ("run short.yaml --on kernal", ["unknown back-end 'kernal'", "kernel"]),
+        ("run short.yaml --on kernal", ["unknown back-end 'kernal', did you mean 'kernel'?"]),
         ("run short.yaml --on sim,kernel", ["unknown back-end 'sim,kernel'", "several with `compare`"]),
         ("show short.yaml --set flows.call.cc=mine.py:Mine", ["'mine.py:Mine', did you mean './mine.py:Mine'?"]),
         ("bench-algorithm mine.py:Mine", ["'mine.py:Mine', did you mean './mine.py:Mine'?"]),
@@ -726,6 +729,18 @@ def test_a_reader_that_has_gone_is_no_broken_expectation(done: Path, command: st
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["list", "list --json", "run short.yaml", "show short.yaml"])
+def test_a_full_disk_under_standard_output_is_one_line(done: Path, command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [PROGRAM, *command.split()], cwd=done, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+    assert ended.returncode == 4
+    assert ended.stderr == "mptcplab: standard output: cannot be written: No space left on device\n"
 
 
 def test_a_reader_of_the_first_line_gets_it(done: Path) -> None:

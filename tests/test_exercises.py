@@ -112,6 +112,13 @@ def test_a_teacher_can_add_an_exercise(tmp_path: Path) -> None:
     assert is_refused(mptcplab("exercise", "mine", cwd=tmp_path), 2, "mine/exercise.yaml:2:1: qestion: unknown field")
 
 
+@pytest.mark.parametrize(("there", "missing"), [("exercise", "description"), ("description", "exercise")])
+def test_half_an_exercise_says_what_is_missing(there: str, missing: str, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / f"{there}.yaml").touch()
+    assert is_refused(mptcplab("exercise", "mine", cwd=tmp_path), 2, f"mine/{missing}.yaml: there is no such file")
+
+
 def test_the_captures_of_an_exercise_show_what_the_question_says(tmp_path: Path) -> None:
     written = captures(EXERCISES[9], tmp_path)
     assert [file.name for file in written] == ["exercise-10-phone.wlan0.pcapng", "exercise-10-phone.wwan0.pcapng"]

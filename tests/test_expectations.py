@@ -95,6 +95,7 @@ def test_without_a_kernel_counters_are_not_judged_unless_the_rest_decides(text: 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("events.home > 0", ["there is no 'events.home' in this experiment"]),
         ("hosts.sever.MPTcpExtMPJoinSynRx > 0", ["'hosts.sever'", "did you mean hosts.server?"]),
         ("hosts.server.goodput_bps > 0", ["no metric 'goodput_bps'", "as nstat names it"]),
         ("hosts.server > 0", ["metric is missing"]),

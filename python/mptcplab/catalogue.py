@@ -121,6 +121,8 @@ def _unknown(spec: str) -> SpecError:
     names = _prefixes(member.name for member in catalogue())
     # The part of a name that papers use, as in fig9, is far from the whole name by its letters.
     near = [name for name in names if name.endswith(f"/{spec}")] or get_close_matches(spec, names, n=1)
+    if Path(f"{spec}.yaml").is_file():
+        near = [f"{spec}.yaml"]
     hint = f"; did you mean {' or '.join(near[:MOST_NEAR])}?" if near else ""
     return SpecError(
         f"no experiment and no file is called {spec!r}{hint}",

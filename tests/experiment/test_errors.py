@@ -162,6 +162,11 @@ REPLACED = [
         "7:40: flows.bulk.cc: has 0 items; allowed: at least 1",
     ),
     (
+        "[client.wlan0, server.eth0]",
+        "[client.wlan0]",
+        "4:19: links.wifi.between: has 1 item; allowed: at least 2",
+    ),
+    (
         "to: server",
         "to: server, cc: ./mine:Own",
         "7:40: flows.bulk.cc: found './mine:Own'; allowed: ./FILE.py:CLASS for one of your own, ./FILE.bpf.o for an "

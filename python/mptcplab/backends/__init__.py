@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -197,9 +198,11 @@ def backend(name: str) -> Backend:
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
     allowed = f"{', '.join(BACKENDS)}, the path of your own simulator, as in ./my-sim, or {' or '.join(FORMS)}"
+    close = get_close_matches(name, BACKENDS, n=1)
+    hint = f", did you mean {close[0]!r}?" if close else ""
     if "," in name:
-        allowed = f"one of {allowed}; several with `compare`"
-    raise UsageError(f"unknown back-end {name!r}; allowed: {allowed}")
+        hint, allowed = "", f"one of {allowed}; several with `compare`"
+    raise UsageError(f"unknown back-end {name!r}{hint}; allowed: {allowed}")
 
 
 @cache

@@ -112,6 +112,10 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
     if export is None:
         for option, value in (("--format", formats), ("--size", size), ("--style", style)):
             if value is not None:
+                if option == "--style":
+                    from mptcplab.plots import STYLES
+
+                    _allowed(option, value, STYLES)
                 ways = "--export DIR or --live" if _is_for_a_projector(value) else "--export DIR"
                 raise UsageError(f"{option} {value}: has no effect without {ways}")
         return None

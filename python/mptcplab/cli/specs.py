@@ -46,6 +46,8 @@ def overrides(settings: list[str] | None) -> dict[str, str]:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")
+        if not value.strip():
+            raise UsageError(f"--set {setting}: the value is missing; allowed: KEY=VALUE, or {key}=null for none")
         if key in found:
             raise UsageError(f"--set {key}: given twice; `compare` and `sweep` take several values: --set {key}=V1,V2")
         found[key] = value

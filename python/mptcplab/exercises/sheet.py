@@ -104,6 +104,9 @@ def find(name: str) -> Exercise:
     folder = Path(name).expanduser()
     if (folder / SHEET).is_file() and (folder / DESCRIPTION).is_file():
         return Exercise(folder.resolve().name, folder)
+    for missing, other in ((SHEET, DESCRIPTION), (DESCRIPTION, SHEET)):
+        if (folder / other).is_file():
+            raise UsageError(f"{folder / missing}: there is no such file; an exercise has {SHEET} and {DESCRIPTION}")
     raise UsageError(
         f"exercise {name}: there is none; allowed: 1 to {len(known)}, or a directory with {SHEET} and {DESCRIPTION}"
     )

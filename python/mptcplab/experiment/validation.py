@@ -111,7 +111,8 @@ def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, 
         return f"{found} {problem.format(**context)}", allowed.format(**context)
     if kind in ("too_short", "too_long"):
         limit = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
-        return f"has {context['actual_length']} items", limit
+        count = context["actual_length"]
+        return f"has {count} {'item' if count == 1 else 'items'}", limit
     return f"found {found if node.value is not None else 'nothing'}", _KINDS.get(kind, details["msg"])
 
 

@@ -274,7 +274,8 @@ def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where)
     hint = f"; did you mean {close}?" if close else ""
     if any(f"-{root}." in path for root in ROOTS):
         hint = "; a minus between metrics needs spaces around it"
-    raise SpecError(f"there is no {path!r} in this experiment{hint}", where, allowed=_listed(candidates))
+    asked = f"{path}.{name}" if path in ROOTS else path
+    raise SpecError(f"there is no {asked!r} in this experiment{hint}", where, allowed=_listed(candidates))
 
 
 def _refuse_metric(entity: Entity, name: str, where: Where) -> None:
