@@ -12,6 +12,7 @@ from brute_force import count
 from command_line import PROGRAM, is_refused, mptcplab
 from mptcplab import load, run
 from mptcplab.captures import explain, one_way
+from mptcplab.report.capture_tables import capture_sentences, connection_title
 from wireshark import needs_tshark
 
 RECORDED = Path(__file__).parents[1] / "crates/mptcp/tests/captures"
@@ -150,6 +151,8 @@ def test_after_a_fallback_each_direction_counts_on(name: str, sender: str, peer:
         counted = tuple(connection["data"][side]["bytes"] for side in ("client", "server"))
         assert counted == payload_by_tshark(capture), capture
         assert connection["fallback"] is not None
+        assert ", fell back to TCP" in connection_title(connection)
+        assert "1 MPTCP connection (1 fell back to TCP), no plain TCP." in capture_sentences(explain([capture]))[0]
         unmapped = [way["unmapped_bytes"] for way in connection["subflows"][0]["directions"].values()]
         assert unmapped == [0, 0]
 
@@ -200,6 +203,8 @@ def test_what_is_asked_wrongly_is_refused(tmp_path: Path) -> None:
         (capture, "--decode", "999"): "no TCP packet has the number 999",
         (capture, "--series", "rows.xlsx"): ".parquet or .csv",
         (capture, str(RECORDED / "B_addaddr.pcap")): "no TCP packet in common",
+        (capture, capture): "is given twice",
+        (capture, "--interface", capture): "is given twice",
     }
     for arguments, message in wrong.items():
         ended = mptcplab("pcap", *arguments, cwd=tmp_path)

@@ -54,10 +54,9 @@ def command(
         _follow(follow, as_json=as_json)
         return
     if file is None:
-        raise UsageError("mptcplab pcap needs a FILE, or an interface to --follow")
+        raise UsageError("pcap: needs a FILE, or an interface to --follow")
     files = [STANDARD_INPUT if file == PIPE else file, *(interfaces or [])]
-    if len({path.resolve() for path in files}) < len(files):
-        raise UsageError(f"pcap: found one capture twice in {', '.join(map(str, files))}; allowed: each once")
+    _refuse_repeated([*files, *([peer] if peer is not None else [])])
     if decode is not None:
         _show_packet(files, decode, as_json=as_json)
         return
@@ -72,6 +71,15 @@ def command(
         _print_json(document)
     else:
         _print(document, [path for path in (report, series) if path is not None])
+
+
+def _refuse_repeated(files: list[Path]) -> None:
+    """Raises UsageError for a file that is given twice. Its packets would count twice, or be
+    compared with themselves.
+    """
+    for number, file in enumerate(files):
+        if file in files[:number]:
+            raise UsageError(f"{file}: is given twice; allowed: captures of different interfaces or hosts")
 
 
 def _explained(files: list[Path], series: Path | None) -> dict[str, Any]:

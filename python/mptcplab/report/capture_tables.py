@@ -66,9 +66,11 @@ def capture_sentences(document: Json) -> list[str]:
     others = _count(plain, "plain TCP connection") if plain else "no plain TCP"
     if unknown:
         others += f", {_count(unknown, 'connection')} of which the capture does not tell the kind"
+    fallen = sum(connection["fallback"] is not None for connection in connections)
+    fell_back = f" ({fallen} fell back to TCP)" if fallen else ""
     sentences = [
         f"{_count(frames['frames'], 'packet')} in {quantity(document['duration_s'], 's')}: "
-        f"{_count(multipath, 'MPTCP connection')}, {others}."
+        f"{_count(multipath, 'MPTCP connection')}{fell_back}, {others}."
     ]
     left = {
         "other": "of other protocols",
@@ -96,16 +98,17 @@ def capture_sentences(document: Json) -> list[str]:
 
 
 def connection_title(connection: Json) -> str:
-    """Returns the title of a connection: its addresses, version and token."""
+    """Returns the title of a connection: its addresses, version, fallback and token."""
     sides = connection["sides"]
     if may_use_mptcp(connection):
         kind = "TCP, perhaps Multipath TCP"
     else:
         kind = "plain TCP" if connection["version"] is None else f"Multipath TCP version {connection['version']}"
+    fell_back = ", fell back to TCP" if connection["fallback"] else ""
     token = f", token {connection['token']}" if connection["token"] else ""
     return (
         f"Connection {connection['id']}: {sides['client']['address']} \N{RIGHTWARDS ARROW} "
-        f"{sides['server']['address']}, {kind}{token}"
+        f"{sides['server']['address']}, {kind}{fell_back}{token}"
     )
 
 
