@@ -91,6 +91,8 @@ def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
         ("run .", ["is a directory"]),
         ("run short.yaml --set links", ["--set links: not of the form KEY=VALUE"]),
         ("run short.yaml --set links.wifi.rate=", ["the value is missing", "links.wifi.rate=null for none"]),
+        ("run short.yaml --speed 10x", ["--speed: has no effect without --live"]),
+        ("run short.yaml --port 9000", ["--port: has no effect without --live"]),
         ("run short", ["called 'short'; did you mean short.yaml?"]),
         ("report results --style projektor", ["--style projektor: unknown; allowed: plain"]),
         ("run short.yaml --set links.wfi.delay=3ms", ["links.wfi.delay", "did you mean 'wifi'?"]),

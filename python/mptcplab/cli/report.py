@@ -56,8 +56,8 @@ def command(
 
     Each host with captures has a page of its own. Of several bundles it takes the newest.
 
-    Each page is complete in itself. The report of an experiment of a paper has the published
-    values, and the simulator beside a run in real time. For several runs side by side, see mptcplab
+    Each page is self-contained. The report of an experiment of a paper has the published values,
+    and the simulator next to a run in real time. For several runs side by side, see mptcplab
     compare.
     """
     from mptcplab.cli.bundles import Selection, bundles_under, one_bundle, print_bundles

@@ -31,6 +31,7 @@ from mptcplab.cli.options import (
     Verbose,
     rights,
 )
+from mptcplab.errors import UsageError
 from mptcplab.web.pace import SPEEDS
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.los
 
 
 def command(
+    context: typer.Context,
     spec: Specs,
     on: On = "sim",
     settings: Settings = None,
@@ -85,6 +87,10 @@ def command(
 
     asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=is_live)
     multiple = speed_of(speed)
+    for option in ("speed", "port"):
+        source = context.get_parameter_source(option)
+        if not is_live and source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"--{option}: has no effect without --live")
     if is_live:
         require_server()
         from mptcplab.web.running import place_of_live_runs

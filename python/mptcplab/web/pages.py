@@ -34,7 +34,7 @@ def page(template: str, look: str | None = None, **values: Any) -> Response:
 
 
 def report(html: str) -> Response:
-    """Returns a page that is complete in itself."""
+    """Returns a self-contained page."""
     return HTMLResponse(html, headers={POLICY: OF_REPORTS})
 
 
