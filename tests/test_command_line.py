@@ -549,14 +549,6 @@ def test_a_report_does_not_damage_a_bundle_that_is_run_again(done: Path, tmp_pat
         assert mptcplab(*arguments, cwd=tmp_path).status == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_standard_output_on_a_full_disk_is_one_line(desk: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        ended = subprocess.run([PROGRAM, "list", "--json"], cwd=desk, stdout=full, stderr=subprocess.PIPE, check=False)
-    told = b"mptcplab: standard output: cannot be written: No space left on device\n"
-    assert (ended.returncode, ended.stderr) == (4, told)
-
-
 # ---- verdicts for other programs ----
 
 
@@ -734,14 +726,15 @@ def test_a_reader_that_has_gone_is_no_broken_expectation(done: Path, command: st
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["list", "list --json", "run short.yaml", "show short.yaml"])
+@pytest.mark.parametrize("command", ["list", "list --json", "run short.yaml", "show short.yaml", "bisect-step --help"])
 def test_a_full_disk_under_standard_output_is_one_line(done: Path, command: str) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             [PROGRAM, *command.split()], cwd=done, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True,
             check=False,
         )  # fmt: skip
-    assert ended.returncode == 4
+    # git takes a lower status than 128 for a verdict on the commit.
+    assert ended.returncode == (128 if command.startswith("bisect-step") else 4)
     assert ended.stderr == "mptcplab: standard output: cannot be written: No space left on device\n"
 
 

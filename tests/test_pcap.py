@@ -253,8 +253,3 @@ def test_captures_of_different_traffic_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("a.pcap",), ("--report", "a.html"), ("--series", "a.csv"), ("--decode", "1")])
 def test_what_follow_does_not_do_is_refused(words: tuple[str, ...], tmp_path: Path) -> None:
     assert is_refused(mptcplab("pcap", "--follow", "lo", *words, cwd=tmp_path), 2, "allowed with it: --json")
-
-
-def test_one_capture_given_twice_is_refused_because_it_would_count_twice(tmp_path: Path) -> None:
-    file = RECORDED / "A_basic.pcap"
-    assert is_refused(mptcplab("pcap", file, "--interface", file, cwd=tmp_path), 2, "found one capture twice")

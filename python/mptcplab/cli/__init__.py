@@ -114,7 +114,7 @@ def main() -> None:
         # A terminal that cannot show a character shows another, instead of ending the program with
         # an error.
         cast("TextIOWrapper", stream).reconfigure(errors="replace")
-    heed_closed_pipe()
+    heed_closed_pipe(_status(FAULT))
     gc.set_threshold(GARBAGE_OBJECTS)
     try:
         # All commands take a tenth of the time of a short one. Help, completion and wrong names
@@ -205,4 +205,9 @@ def _configured(error: Any) -> str | None:
 
 def _end(message: str, status: int) -> NoReturn:
     print(f"mptcplab: {message}", file=sys.stderr)
-    sys.exit(max(status, ENDS_BISECTION) if sys.argv[1:2] == ["bisect-step"] else status)
+    sys.exit(_status(status))
+
+
+def _status(status: int) -> int:
+    """Returns the exit status of a command that could not do its work."""
+    return max(status, ENDS_BISECTION) if sys.argv[1:2] == ["bisect-step"] else status

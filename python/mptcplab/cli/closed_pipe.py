@@ -20,6 +20,9 @@ class _Output(io.FileIO):
     status 1.
     """
 
+    #: The exit status for any other error.
+    unwritable = RunFailed.exit_status
+
     def write(self, content: bytes, /) -> int | None:  # type: ignore[override]
         try:
             return super().write(content)
@@ -29,18 +32,22 @@ class _Output(io.FileIO):
         except OSError as error:
             self._discard()
             print(f"mptcplab: standard output: cannot be written: {error.strerror}", file=sys.stderr)
-            raise SystemExit(RunFailed.exit_status) from None
+            raise SystemExit(self.unwritable) from None
 
     def _discard(self) -> None:
         """Discards what is still to be flushed."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
-def heed_closed_pipe() -> None:
-    """Makes a write to a closed standard output end the program with status 141."""
+def heed_closed_pipe(unwritable: int) -> None:
+    """Makes a write to a closed standard output end the program with status 141, and one to a full
+    disk with `unwritable`.
+    """
     if sys.stdout.isatty():
         return
     old = cast("io.TextIOWrapper", sys.stdout)
     old.flush()
-    output: io.BufferedIOBase = io.BufferedWriter(_Output(old.fileno(), "wb", closefd=False))  # type: ignore[type-var]
+    raw = _Output(old.fileno(), "wb", closefd=False)
+    raw.unwritable = unwritable
+    output: io.BufferedIOBase = io.BufferedWriter(raw)  # type: ignore[type-var]
     sys.stdout = io.TextIOWrapper(output, encoding=old.encoding, errors=old.errors)

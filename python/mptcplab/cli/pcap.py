@@ -77,8 +77,9 @@ def _refuse_repeated(files: list[Path]) -> None:
     """Raises UsageError for a file that is given twice. Its packets would count twice, or be
     compared with themselves.
     """
+    places = [file.resolve() for file in files]
     for number, file in enumerate(files):
-        if file in files[:number]:
+        if places[number] in places[:number]:
             raise UsageError(f"{file}: is given twice; allowed: captures of different interfaces or hosts")
 
 
