@@ -471,7 +471,7 @@ def test_tables_fit_the_terminal_and_break_no_word(columns: int, desk: Path) -> 
         table = [line for line in ended.out.splitlines() if not line.startswith(("report:", "side by side:", "wrote"))]
         assert max(map(len, table)) <= columns
     words = set(run.out.split())
-    assert {"experiment", "turns/1mbit", "turns/2mbit", "goodput", "median", "of", "recovery"} <= words
+    assert {"experiment", "turns/1mbit", "turns/2mbit", "goodput", "median", "of", "delay"} <= words
     assert {"goodput", "jitter", "1mbit", "2mbit", "interval", "ratio", "longest", "silence"} <= set(
         compared.out.split()
     )

@@ -62,7 +62,7 @@ def test_runs_of_one_experiment_on_two_kernels_are_two_arms() -> None:
         bundle.asked = {"origins": {}}
     arms = arms_of(bundles)
     assert {name: len(runs) for name, runs in arms.items()} == {"kernel (Linux 6.12.117)": 1, "kernel (Linux 7.3.4)": 2}
-    with pytest.raises(UsageError, match="found 2 that differ in none of these"):
+    with pytest.raises(UsageError, match="found 2 of one"):
         arms_of(bundles[1:])
 
 

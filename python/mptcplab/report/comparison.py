@@ -83,7 +83,7 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     if len(arms) < 2:
         raise UsageError(
             "a comparison needs runs of at least two experiments, variants, back-ends or kernels; "
-            f"found {len(bundles)} that differ in none of these"
+            f"found {len(bundles)} of one"
         )
     return arms
 
