@@ -128,7 +128,7 @@ def test_a_newcomer_that_fails_has_no_place_and_the_reason_is_told(tmp_path: Pat
     assert sum(line.startswith("failed: ") for line in lines) == 5
     [more] = [line for line in lines if "more runs are not done" in line]
     page = (tmp_path / "bench-algorithm.html").read_text()
-    assert page.count("failed: at ") == 5
+    assert page.count("<p>failed: ") == 5
     assert more.split(";")[0] in page
     assert "<h1>own.py:Own compared with min_rtt</h1>" in page
     arguments = ("bench-algorithm", "./own.py:Own", "--against", "min_rtt", "--repeat", "2", "--quiet")

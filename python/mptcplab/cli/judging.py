@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from mptcplab.results import Bundle
     from mptcplab.results.entities import Json
 
-#: The number of runs that are not done of which the reason is printed.
-MOST_TOLD = 5
-
 
 def executed(
     by_backend: Mapping[str, Sequence[Json]], *, seed: int, repeat: int, out: Path, jobs: int | None
@@ -44,7 +41,8 @@ def tell(document: Json, grid: Grid, asked: Publishing, page: Path, *, as_json: 
     """
     from mptcplab.cli.console import escape
     from mptcplab.cli.exporting import print_grid
-    from mptcplab.cli.output import print_json, print_remark, print_table
+    from mptcplab.cli.output import PROBLEMS, print_json, print_remark, print_table
+    from mptcplab.report.not_done import not_done_lines
 
     if as_json:
         print_json(document)
@@ -52,18 +50,8 @@ def tell(document: Json, grid: Grid, asked: Publishing, page: Path, *, as_json: 
         print_grid(grid, asked.form)
     else:
         print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
-        _tell_not_done(document["not_done"])
+        for line in not_done_lines(document["not_done"]):
+            PROBLEMS.print(line, markup=False, soft_wrap=True)
         print_remark(f"wrote {page}")
     if document["not_done"]:
         raise typer.Exit(4)
-
-
-def _tell_not_done(runs: Sequence[Json]) -> None:
-    """Prints the first runs that are not done, because an algorithm that fails may fail in all."""
-    from mptcplab.cli.output import PROBLEMS
-
-    lines = [f"{run['status']}: {run['experiment']}, seed {run['seed']}: {run['why']}" for run in runs[:MOST_TOLD]]
-    if len(runs) > MOST_TOLD:
-        lines.append(f"{len(runs) - MOST_TOLD} more runs are not done; --json lists all of them")
-    for line in lines:
-        PROBLEMS.print(line, markup=False, soft_wrap=True)

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mptcplab.plots import Drawing
+from mptcplab.report.not_done import not_done_lines
 from mptcplab.report.quantities import quantity
 from mptcplab.results.entities import Json
 
@@ -55,6 +56,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["quantity"] = quantity
+    environment.filters["not_done_lines"] = not_done_lines
     environment.globals["script"] = script
     return environment
 
