@@ -138,7 +138,7 @@ impl CaptureReader {
             }
             error => ReadError::NoCapture {
                 path: path.to_owned(),
-                why: said(&error),
+                why: header_fault(&error),
             },
         })?;
         Ok(Self {
@@ -373,6 +373,19 @@ fn io_error(path: &Path, source: io::Error) -> ReadError {
     ReadError::Io {
         path: path.to_owned(),
         source,
+    }
+}
+
+/// Returns why a file does not begin like a capture.
+fn header_fault(error: &PcapError) -> String {
+    match error {
+        PcapError::IoError(_) | PcapError::IncompleteBuffer => {
+            "it ends within its header".to_owned()
+        }
+        PcapError::InvalidField(_) => {
+            "its header is damaged, or that of another kind of file".to_owned()
+        }
+        error => error.to_string(),
     }
 }
 

@@ -147,11 +147,18 @@ fn a_short_snap_length_leaves_the_lengths_of_packets_as_they_were() {
 #[test]
 fn what_is_no_capture_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    for bytes in [b"".as_slice(), b"hello, world, this is a text"] {
+    let damaged = "its header is damaged, or that of another kind of file";
+    for (bytes, reason) in [
+        (b"".as_slice(), "it ends within its header"),
+        (b"hello, world, this is a text", damaged),
+    ] {
         let path = directory.path().join("text");
         std::fs::write(&path, bytes).unwrap();
         let refused = CaptureReader::open(&path).err().expect("a refusal");
-        assert!(matches!(refused, ReadError::NoCapture { .. }), "{refused}");
+        assert!(
+            matches!(refused, ReadError::NoCapture { ref why, .. } if why == reason),
+            "{refused}"
+        );
     }
     assert!(matches!(
         CaptureReader::open(Path::new("/nowhere")),
