@@ -8,6 +8,7 @@ accepts its text or itself, is dumped as text, and describes itself in JSON Sche
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -39,6 +40,8 @@ class QuantityError(ValueError):
 
 
 def _shown(found: object) -> str:
+    if isinstance(found, list | tuple | Mapping):
+        return "a mapping" if isinstance(found, Mapping) else "a list"
     text = repr(found) if not isinstance(found, str) else f"'{found}'"
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "..."
 

@@ -62,6 +62,17 @@ REPLACED = [
     ),
     (
         "delay: 5ms",
+        "delay: {forwards: 5ms}",
+        "4:70: links.wifi.delay.forwards: unknown field 'forwards', did you mean 'forward'?; "
+        "allowed: forward, backward",
+    ),
+    (
+        "delay: 5ms",
+        "delay: [5ms]",
+        "4:69: links.wifi.delay: a list is not a duration; allowed: a duration with unit, as in 10us, 30ms, 1.5s, 2min",
+    ),
+    (
+        "delay: 5ms",
         "queue: 50",
         f"4:69: links.wifi.queue: '50' has no unit, did you mean 50p, packets, or 50B, bytes?; allowed: {QUEUE}",
     ),

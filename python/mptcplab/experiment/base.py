@@ -281,15 +281,20 @@ def _direction_form(value: object) -> str:
     return "<each>" if each else "<same>"
 
 
+def _direction_form_of_scalars(value: object) -> str:
+    return "<each>" if isinstance(value, Directions | Mapping) else "<same>"
+
+
 # The two forms of a value per direction. `validation` omits tags in angle brackets from the path of
 # a field.
 SAME, EACH = Tag("<same>"), Tag("<each>")
 BY_DIRECTION = Discriminator(_direction_form)
+_SCALAR = Discriminator(_direction_form_of_scalars)
 
-RatePerDirection = Annotated[Annotated[Rate, SAME] | Annotated[Directions[Rate], EACH], BY_DIRECTION]
-DurationPerDirection = Annotated[Annotated[Duration, SAME] | Annotated[Directions[Duration], EACH], BY_DIRECTION]
-BoolPerDirection = Annotated[Annotated[bool, SAME] | Annotated[Directions[bool], EACH], BY_DIRECTION]
-TextPerDirection = Annotated[Annotated[str, SAME] | Annotated[Directions[str], EACH], BY_DIRECTION]
+RatePerDirection = Annotated[Annotated[Rate, SAME] | Annotated[Directions[Rate], EACH], _SCALAR]
+DurationPerDirection = Annotated[Annotated[Duration, SAME] | Annotated[Directions[Duration], EACH], _SCALAR]
+BoolPerDirection = Annotated[Annotated[bool, SAME] | Annotated[Directions[bool], EACH], _SCALAR]
+TextPerDirection = Annotated[Annotated[str, SAME] | Annotated[Directions[str], EACH], _SCALAR]
 
 
 def one_of(model: Model, fields: list[str], what: str) -> str:
