@@ -24,7 +24,7 @@ use crate::distribution::Distribution;
 
 /// The shortest time after which Linux considers a segment lost without any sign of loss. RFC 6298
 /// has one second.
-const LEAST_TIMEOUT: Nanos = NANOS_PER_SECOND / 5;
+pub(super) const LEAST_TIMEOUT: Nanos = NANOS_PER_SECOND / 5;
 /// The most timeout episodes kept.
 const MOST_EPISODES: usize = 1000;
 

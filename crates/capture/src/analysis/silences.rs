@@ -5,13 +5,14 @@
 //! capture shows as acknowledged, because the acknowledgment did not reach it; or the last segment
 //! before the silence has no PSH, although the last one queued has it (RFC 9293, section 3.9.1.2).
 
-use experiment::time::{NANOS_PER_SECOND, Nanos, seconds};
+use experiment::time::{Nanos, seconds};
 use serde::Serialize;
 
 use super::Stamp;
+use super::sender::LEAST_TIMEOUT;
 
-/// The shortest silence that is recorded (the shortest RTO of Linux).
-const LEAST_SILENCE: Nanos = NANOS_PER_SECOND / 5;
+/// The shortest silence that is recorded.
+const LEAST_SILENCE: Nanos = LEAST_TIMEOUT;
 /// The most silences kept.
 const MOST_SILENCES: usize = 1000;
 

@@ -1,5 +1,5 @@
-//! The tables of a run. They are CSV during the run, so that written rows survive a kill, and Parquet
-//! files at its end.
+//! The tables of a run. They are CSV during the run, so that written rows survive a kill. At its end
+//! they are Parquet.
 
 mod columns;
 pub mod metrics;

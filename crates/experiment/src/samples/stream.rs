@@ -81,7 +81,11 @@ impl TableStream {
     fn convert(&self, last: &[Column]) -> Result<(), TableError> {
         let mut parquet = ParquetFile::create(&self.path.with_extension("parquet"), self.head)?;
         let mut rows = StreamedRows::open(&self.path)?;
-        while let Some(columns) = rows.next_columns(ROWS_PER_BATCH)? {
+        loop {
+            let columns = rows.next_columns(ROWS_PER_BATCH)?;
+            if columns.iter().all(|column| column.rows() == 0) {
+                break;
+            }
             parquet.write(&columns)?;
         }
         parquet.write(last)?;
@@ -98,14 +102,8 @@ impl TableStream {
 pub(super) fn read_stream(path: &Path) -> Result<Table, TableError> {
     let mut rows = StreamedRows::open(path)?;
     let columns = rows.next_columns(usize::MAX)?;
-    let columns = columns.unwrap_or_else(|| no_rows(rows.head));
     let names = rows.head.iter().map(|(name, _)| (*name).to_owned());
     Ok(names.zip(columns).collect())
-}
-
-fn no_rows(head: &Head) -> Vec<Column> {
-    let columns = head.iter().map(|(_, kind)| Growing::new(*kind).finish());
-    columns.collect()
 }
 
 /// The whole rows of a stream. The row that was being written when the process was killed is not
@@ -134,8 +132,8 @@ impl StreamedRows {
         })
     }
 
-    /// Reads the next rows, `at_most` of them, or returns `None` at the end.
-    fn next_columns(&mut self, at_most: usize) -> Result<Option<Vec<Column>>, TableError> {
+    /// Reads the next rows, `at_most` of them. At the end there are none.
+    fn next_columns(&mut self, at_most: usize) -> Result<Vec<Column>, TableError> {
         let columns = self.head.iter().map(|(_, kind)| Growing::new(*kind));
         let mut columns: Vec<_> = columns.collect();
         let mut row = ByteRecord::new();
@@ -146,7 +144,7 @@ impl StreamedRows {
             }
             rows += 1;
         }
-        Ok((rows > 0).then(|| columns.into_iter().map(Growing::finish).collect()))
+        Ok(columns.into_iter().map(Growing::finish).collect())
     }
 
     fn read_row(&mut self, row: &mut ByteRecord) -> Result<bool, TableError> {
