@@ -176,6 +176,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The sentence about a name that is none of `known`, with the one that was probably meant."""
+    names = list(known)
+    meant = as_users(name) or nearest(name, names)
+    hint = f", did you mean '{meant}'?" if meant else ""
+    return f"no {kind} is called {name!r}{hint}; allowed: ./FILE.py:CLASS, or one of {', '.join(names)}"
+
+
 def _plain(name: str) -> str:
     """Return a name without case, hyphens and underscores."""
     return name.lower().replace("-", "").replace("_", "")

@@ -238,11 +238,7 @@ def _family(newcomer: str, kind: str | None, on: str) -> algorithms.Family:
     if fields:
         raise UsageError(f"{newcomer} may be a {' or a '.join(fields)}: say which with --kind")
     names = [name for family in known.values() for name in family.names]
-    meant = algorithms.as_users(newcomer) or algorithms.nearest(newcomer, names)
-    hint = f", did you mean '{meant}'?" if meant else ""
-    raise UsageError(
-        f"no algorithm is called {newcomer!r}{hint}; allowed: ./FILE.py:CLASS, or one of {', '.join(names)}"
-    )
+    raise UsageError(algorithms.unknown("algorithm", newcomer, names))
 
 
 def _known(family: algorithms.Family, name: str, on: str) -> str:
@@ -250,10 +246,7 @@ def _known(family: algorithms.Family, name: str, on: str) -> str:
         raise UsageError(f"--against {name}: {on} has no {family.kind} of this name")
     found = name if algorithms.is_users(name) else family.find(name)
     if found is None:
-        meant = algorithms.as_users(name) or algorithms.nearest(name, family.names)
-        hint = f", did you mean '{meant}'?" if meant else ""
-        allowed = f"./FILE.py:CLASS, or one of {', '.join(family.names)}"
-        raise UsageError(f"--against: no {family.kind} is called {name!r}{hint}; allowed: {allowed}")
+        raise UsageError(f"--against: {algorithms.unknown(family.kind, name, family.names)}")
     return found
 
 

@@ -9,8 +9,6 @@ import os
 import sys
 from typing import cast
 
-from mptcplab.errors import RunFailed
-
 #: 128 + SIGPIPE: the exit status in a shell of a program that wrote into a closed pipe.
 CLOSED_PIPE = 141
 
@@ -21,7 +19,7 @@ class _Output(io.FileIO):
     """
 
     #: The exit status for any other error.
-    unwritable = RunFailed.exit_status
+    unwritable: int
 
     def write(self, content: bytes, /) -> int | None:  # type: ignore[override]
         try:

@@ -86,8 +86,5 @@ def _controls(names: Sequence[str], on: str) -> tuple[str, ...]:
 def _control(name: str) -> str:
     found = name if algorithms.is_users(name) else algorithms.CC.find(name)
     if found is None:
-        near = algorithms.as_users(name) or algorithms.nearest(name, algorithms.CC.names)
-        hint = f", did you mean '{near}'?" if near else ""
-        allowed = f"./FILE.py:CLASS, or one of {', '.join(algorithms.CC.names)}"
-        raise UsageError(f"no congestion control is called {name!r}{hint}; allowed: {allowed}")
+        raise UsageError(algorithms.unknown(algorithms.CC.kind, name, algorithms.CC.names))
     return found
